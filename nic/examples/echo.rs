@@ -10,7 +10,7 @@ mod support;
 
 use spray_nic::Bytes;
 use spray_nic::aio::{Connection, Destination, Endpoint, Error};
-use support::{Outcome, play, role};
+use support::{Outcome, role, run_role};
 use tokio::time::Instant;
 
 const MESSAGES: usize = 100;
@@ -23,14 +23,14 @@ async fn echo(connection: Connection) -> Result<(), Error> {
     Ok(())
 }
 
-async fn serve(endpoint: Endpoint) -> Outcome {
+async fn run_server(endpoint: Endpoint) -> Outcome {
     loop {
         let connection = endpoint.accept().await?;
         tokio::spawn(echo(connection));
     }
 }
 
-async fn ask(endpoint: Endpoint, to: Destination) -> Outcome {
+async fn run_client(endpoint: Endpoint, to: Destination) -> Outcome {
     let mut connection = endpoint.connect(to).await?;
     let start = Instant::now();
     for size in 0..MESSAGES {
@@ -46,5 +46,5 @@ async fn ask(endpoint: Endpoint, to: Destination) -> Outcome {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome {
     let (role, _) = role()?;
-    play(role, serve, ask).await
+    run_role(role, run_server, run_client).await
 }

@@ -9,11 +9,11 @@
 mod support;
 
 use spray_nic::aio::{Destination, Endpoint};
-use support::{Outcome, play, role};
+use support::{Outcome, role, run_role};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 
-async fn serve(endpoint: Endpoint, to: &str) -> Outcome {
+async fn run_server(endpoint: Endpoint, to: &str) -> Outcome {
     let mut stream = endpoint.accept().await?.into_stream();
     let mut file = File::create(to).await?;
     let bytes = copy(&mut stream, &mut file).await?;
@@ -24,15 +24,15 @@ async fn serve(endpoint: Endpoint, to: &str) -> Outcome {
     Ok(())
 }
 
-async fn ask(endpoint: Endpoint, to: Destination, from: &str) -> Outcome {
+async fn run_client(endpoint: Endpoint, to: Destination, from: &str) -> Outcome {
     let mut stream = endpoint.connect(to).await?.into_stream();
     let bytes = copy(&mut File::open(from).await?, &mut stream).await?;
     stream.shutdown().await?;
     let written = stream.read_u64().await?;
-    assert_eq!(written, bytes, "the server wrote as much");
+    assert_eq!(written, bytes, "the server wrote all bytes");
     println!("sent {bytes} bytes");
     drop(stream);
-    // The server hears that its answer has arrived.
+    // Waits until the client has acknowledged the server's reply.
     endpoint.close().await;
     Ok(())
 }
@@ -41,5 +41,10 @@ async fn ask(endpoint: Endpoint, to: Destination, from: &str) -> Outcome {
 async fn main() -> Outcome {
     let (role, paths) = role()?;
     let [first, .., last] = [paths.first(), paths.last()].map(|path| path.map_or("", String::as_str));
-    play(role, async |endpoint| serve(endpoint, last).await, async |endpoint, to| ask(endpoint, to, first).await).await
+    run_role(
+        role,
+        async |endpoint| run_server(endpoint, last).await,
+        async |endpoint, to| run_client(endpoint, to, first).await,
+    )
+    .await
 }

@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use spray_nic::Bytes;
 use spray_nic::aio::{Destination, Endpoint};
-use support::{Outcome, play, role};
+use support::{Outcome, role, run_role};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 const MESSAGE_BYTES: usize = 1 << 20;
-/// Messages under way at a time.
-const UNDER_WAY: usize = 16;
+/// Messages in flight at a time.
+const IN_FLIGHT: usize = 16;
 
-async fn serve(endpoint: Endpoint) -> Outcome {
+async fn run_server(endpoint: Endpoint) -> Outcome {
     loop {
         let mut connection = endpoint.accept().await?;
         tokio::spawn(async move {
@@ -33,13 +33,13 @@ async fn serve(endpoint: Endpoint) -> Outcome {
     }
 }
 
-async fn ask(endpoint: Endpoint, to: Destination, time: Duration) -> Outcome {
+async fn run_client(endpoint: Endpoint, to: Destination, time: Duration) -> Outcome {
     let connection = endpoint.connect(to).await?;
     let (sending, _receiving) = connection.split();
     let (begun, data) = (Instant::now(), Bytes::from(vec![7; MESSAGE_BYTES]));
     let (mut under_way, mut messages) = (JoinSet::new(), 0);
     loop {
-        while under_way.len() < UNDER_WAY && begun.elapsed() < time {
+        while under_way.len() < IN_FLIGHT && begun.elapsed() < time {
             let (sending, data) = (sending.clone(), data.clone());
             under_way.spawn(async move { sending.send(data).await });
         }
@@ -50,7 +50,7 @@ async fn ask(endpoint: Endpoint, to: Destination, time: Duration) -> Outcome {
     let bytes = messages * MESSAGE_BYTES;
     println!("sent {bytes} bytes: {}", rate(bytes, begun.elapsed()));
     if let Some(stats) = sending.stats().await? {
-        println!("{} packets, {} of them again", stats.sender.packets_sent, stats.sender.retransmits);
+        println!("{} packets, {} retransmissions", stats.sender.packets_sent, stats.sender.retransmits);
     }
     Ok(sending.close().await?)
 }
@@ -63,5 +63,5 @@ fn rate(bytes: usize, time: Duration) -> String {
 async fn main() -> Outcome {
     let (role, rest) = role()?;
     let seconds = rest.first().map_or(Ok(5), |seconds| seconds.parse())?;
-    play(role, serve, async |endpoint, to| ask(endpoint, to, Duration::from_secs(seconds)).await).await
+    run_role(role, run_server, async |endpoint, to| run_client(endpoint, to, Duration::from_secs(seconds)).await).await
 }

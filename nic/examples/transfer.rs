@@ -1,4 +1,5 @@
-//! A file's worth of bytes over a network in memory that loses, reorders, doubles and corrupts frames: the polled API.
+//! Sends a file's worth of bytes over an in-memory network that loses, reorders, duplicates and
+//! corrupts frames, using the polled API.
 //!
 //! `cargo run --release -p spray-nic --example transfer`
 
@@ -44,14 +45,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sender.poll(now);
         receiver.poll(now);
         if let Some(EndpointEvent::Received { data, completed_at, .. }) = receiver.poll_event() {
-            assert!(data == sent, "every byte in its place");
+            assert!(data == sent, "received other bytes than were sent");
             break completed_at.ps();
         }
     };
     let stats = sender.connection_stats(connection).unwrap_or_default().sender;
     let gbps = sent.len() as f64 * 8.0 / (elapsed_ps as f64 / 1000.0);
     println!("{} bytes in {} us of the network's time: {gbps:.1} Gb/s", sent.len(), elapsed_ps / 1_000_000);
-    println!("{} packets, of which {} again", stats.packets_sent, stats.retransmits);
+    println!("{} packets, {} retransmissions", stats.packets_sent, stats.retransmits);
     println!("network: {:?}", network.stats());
     Ok(())
 }

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_secrets_are_those_of_another_implementation() {
+    fn keys_and_secrets_agree_with_another_implementation() {
         let [mut own, mut theirs] = [(); 2].map(|()| DefaultResolver.resolve_dh(&DHChoice::Curve25519).unwrap());
         for round in 0..8 {
             let [a, b] = [[round; BYTES], [round ^ 0xa5; BYTES]];

@@ -299,16 +299,16 @@ mod tests {
 
     use super::*;
 
-    /// A pair from OpenSSL.
+    /// A key pair from OpenSSL.
     #[test]
-    fn the_public_half_is_what_others_make_of_it() {
+    fn the_public_key_agrees_with_openssl() {
         let key: PrivateKey = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243".parse().unwrap();
         let public = "3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
         assert_eq!(key.public().to_string(), public);
     }
 
     #[test]
-    fn text_and_back() {
+    fn keys_round_trip_as_text() {
         let key = PrivateKey::generate().unwrap();
         assert_eq!(key.reveal().parse(), Ok(key.clone()));
         assert_eq!(key.public().to_string().parse(), Ok(key.public()));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_of_small_order_is_no_key() {
+    fn a_point_of_small_order_is_not_a_key() {
         let own = PrivateKey::generate().unwrap();
         let one = format!("01{}", "0".repeat(62));
         for bad in ["0".repeat(64), one] {
@@ -331,7 +331,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-33 a key for an address
     #[test]
-    fn a_key_of_an_address_is_good_there_and_nowhere_else() {
+    fn a_key_of_an_address_is_valid_only_there() {
         let [own, one, two, any] = [(); 4].map(|()| PrivateKey::generate().unwrap());
         let at = |host: u8| IpAddr::from([10, 0, 0, host]);
         let keys = Keys::new(own, vec![any.public(), one.public()]);
@@ -377,7 +377,7 @@ mod tests {
     fn files_without_a_key_are_refused() {
         let folder = Folder::new();
         let hex = "5".repeat(64);
-        for (text, mode, says) in [
+        for (text, mode, expected) in [
             (hex.clone(), 0o640, "chmod 600"),
             (hex.clone(), 0o604, "others can read"),
             (String::new(), 0o600, "is not a key file"),
@@ -388,7 +388,7 @@ mod tests {
             let file = folder.file("key", &text);
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             let error = PrivateKey::read(Path::new(&file)).unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains(&file), "{error}");
+            assert!(error.contains(expected) && error.contains(&file), "{error}");
         }
         assert!(PrivateKey::read(Path::new("/nowhere/key")).unwrap_err().to_string().contains("/nowhere/key"));
     }

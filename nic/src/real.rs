@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_waited_for_as_long_as_was_said() {
+    fn the_connect_timeout_is_the_configured_one() {
         let config = config(1500).with_give_up(Duration::from_secs(8));
         // Intervals double up to eight times the first.
         let retry_ps = config.handshake.retry_ps;

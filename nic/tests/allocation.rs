@@ -1,4 +1,5 @@
-//! Nothing is allocated per packet: frames built, parsed, acknowledged, lost and sent again, under a counting allocator.
+//! Checks with a counting allocator that nothing is allocated per packet while frames are built,
+//! parsed, acknowledged, lost and retransmitted.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod counting;
@@ -21,10 +22,10 @@ const PAYLOAD: usize = 3000;
 const EVS: u32 = 65_535;
 const MESSAGE: u64 = 100 * PAYLOAD as u64;
 const STEP_PS: u64 = 250_000;
-/// Frames under way: what they are in is made beforehand.
+/// The maximum number of frames in flight, whose buffers are allocated beforehand.
 const SLOTS: usize = 64;
 
-/// Both ends of a connection, with a delay line of whole frames between them.
+/// Both ends of a connection, connected by a delay line of whole frames.
 struct Pair {
     sender: Sender,
     receiver: Receiver,
@@ -58,7 +59,7 @@ impl Pair {
         while let Some(event) = self.sender.poll_event() {
             match event {
                 SenderEvent::MessageDelivered { .. } => self.delivered += 1,
-                SenderEvent::Failed => panic!("the line loses one frame in twenty only"),
+                SenderEvent::Failed => panic!("the line loses only one frame in twenty"),
             }
         }
         self.receiver.on_timeout(self.now);
@@ -73,7 +74,7 @@ impl Pair {
         }
     }
 
-    /// Takes the frame of a slot to the receiver, and its ACK, as a frame again, to the sender.
+    /// Delivers the frame of a slot to the receiver and its ACK, also as a frame, to the sender.
     fn arrive(&mut self, slot: usize) {
         let (frame, length) = &self.line[slot];
         let Some(frame) = wire::parse(&frame[..*length], spray_wire::Ports::DEFAULT).expect("nothing is corrupt")
@@ -123,7 +124,7 @@ fn nothing_is_allocated_per_packet() {
         let before = counts();
         (2_000..100_000).for_each(|number| pair.step(number));
         let after = counts();
-        // Tables double when more is in flight or open than ever before.
+        // Tables double when more packets or messages than ever before are in flight or open.
         let (allocations, more_bytes) = (after.allocations - before.allocations, after.live_bytes - before.live_bytes);
         assert!(allocations <= 16, "{balancer}: {allocations} in 98,000 steps, {more_bytes} bytes");
         let stats = pair.sender.stats();

@@ -1,4 +1,4 @@
-//! The examples, each between two network namespaces, as their first lines say. Without root they skip.
+//! Runs each example between two network namespaces, as its header describes. Skipped without root.
 #![cfg(feature = "xdp")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
@@ -14,7 +14,7 @@ fn start(pair: &Pair, side: usize, example: &str, arguments: &[&str]) -> Child {
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 
-/// A process that does not outlive its test, and the namespaces that it needs until its end.
+/// A process that is killed when its test ends, and the namespaces in which it runs.
 struct Server(Child, Pair);
 
 impl Drop for Server {
@@ -24,27 +24,27 @@ impl Drop for Server {
     }
 }
 
-/// Runs both sides of an example; what the client says.
+/// Runs both sides of an example; returns the client's output.
 fn run(example: &str, server: &[&str], client: &[&str]) -> Option<(String, Server)> {
     if !has_root() {
         return None;
     }
     let pair = Pair::new(example).unwrap();
     let process = start(&pair, 1, example, &[&["server", "eth0"], server].concat());
-    let mut serving = Server(process, pair);
+    let mut server_process = Server(process, pair);
     let mut line = String::new();
-    BufReader::new(serving.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(server_process.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "listening on 10.78.0.2\n");
-    let asking = start(&serving.1, 0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
-    let output = asking.wait_with_output().unwrap();
+    let client_process = start(&server_process.1, 0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
+    let output = client_process.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stdout));
-    Some((text(&output.stdout), serving))
+    Some((text(&output.stdout), server_process))
 }
 
 #[test]
 fn echo() {
-    let Some((said, _)) = run("echo", &[], &[]) else { return };
-    assert!(said.starts_with("100 messages there and back"), "{said}");
+    let Some((output, _)) = run("echo", &[], &[]) else { return };
+    assert!(output.starts_with("100 messages there and back"), "{output}");
 }
 
 #[test]
@@ -52,14 +52,14 @@ fn file() {
     let folder = Folder::new();
     let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
     let (from, to) = (folder.file("from", &content), folder.path().join("to"));
-    let Some((said, mut serving)) = run("file", &[to.to_str().unwrap()], &[&from]) else { return };
-    assert_eq!(said, "sent 3000000 bytes\n");
-    assert!(serving.0.wait().unwrap().success());
+    let Some((output, mut server_process)) = run("file", &[to.to_str().unwrap()], &[&from]) else { return };
+    assert_eq!(output, "sent 3000000 bytes\n");
+    assert!(server_process.0.wait().unwrap().success());
     assert!(fs::read(to).unwrap() == content);
 }
 
 #[test]
 fn iperf() {
-    let Some((said, _)) = run("iperf", &[], &["1"]) else { return };
-    assert!(said.contains(" Gb/s\n") && said.contains(" packets, "), "{said}");
+    let Some((output, _)) = run("iperf", &[], &["1"]) else { return };
+    assert!(output.contains(" Gb/s\n") && output.contains(" packets, "), "{output}");
 }

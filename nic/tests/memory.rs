@@ -1,5 +1,6 @@
-//! What a peer can have an endpoint keep in memory: no more than twice what it has sent, whatever messages it begins, but for what
-//! `docs/security.md` states. Memory is that of the process, so that this is the only test here.
+//! Bounds the memory that a peer can make an endpoint use: at most twice the bytes that it has
+//! sent, plus the constants in `docs/security.md`, regardless of which messages it starts. The
+//! memory of the whole process is measured, so this must be the only test in this file.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,21 +12,22 @@ use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Ports, Probe, Terms,
 
 const US: u64 = 1_000_000;
 const SECOND_PS: u64 = 1_000_000_000_000;
-/// As `spray recv` has them: pieces of a file with their headers, and the window of real networks.
+/// As in `spray recv`: pieces of a file with their headers, and the window for real networks.
 const MAX_MESSAGE: u64 = (1 << 20) + 16;
 const WINDOW: u64 = 8192;
-/// Slots of the endpoint's table: all connections that there may be at a time.
+/// The size of the endpoint's connection table.
 const SLOTS: u32 = 12;
-/// What is sent and not taken, at most: two messages.
+/// The maximum of data sent on a connection but not taken by the user: two messages.
 const MAX_DATA: u64 = 2 * MAX_MESSAGE;
-/// Beside twice what was sent: what a connection's incomplete messages share, its tables, and what waits for its user.
+/// Allowed per connection beyond twice the bytes sent: the shared pages of incomplete messages,
+/// tables, and events not yet taken by the user.
 const CONNECTION_BYTES: u64 = (2 << 20) + (2 << 20);
-/// Of the process: pages that the allocator keeps.
+/// Allowed per process: pages that the allocator keeps.
 const PROCESS_BYTES: u64 = 4 << 20;
-/// Of the endpoint: pages of messages that the user has dropped.
+/// Allowed per endpoint: the pool of pages of messages that the user has dropped.
 const POOL_BYTES: u64 = 32 << 20;
-/// The peers of an attack, and the connections that each begins.
-const CROWDS: [(&str, u32, u32); 3] =
+/// The number of peers of an attack, and of connections that each starts.
+const PEER_SETS: [(&str, u32, u32); 3] =
     [("four connections", 1, 4), ("a peer with all slots", 1, SLOTS + 4), ("all peers", SLOTS + 4, 1)];
 
 fn address(host: u8) -> IpAddr {
@@ -36,21 +38,22 @@ fn mac(host: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, host]
 }
 
-/// Memory of this process.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Messages that a peer begins: their length, and the payload of the packets that it sends of each.
+/// An attack: the length of the messages that a peer starts, and the payload of each packet.
 #[derive(Clone, Copy, Debug)]
 struct Attack {
     name: &'static str,
     message_bytes: u64,
     payload: u16,
-    /// Each packet ends its message; otherwise it begins it.
+    /// Each packet is the last of its message, otherwise the first.
     last_first: bool,
-    /// All packets of each message go, and the user takes nothing. Otherwise one packet of each goes.
+    /// All packets of each message are sent, and the user takes nothing. Otherwise one packet of
+    /// each is sent.
     whole: bool,
 }
 
@@ -70,7 +73,7 @@ const fn attack(name: &'static str, message_bytes: u64, payload: u16, last_first
     Attack { name, message_bytes, payload, last_first, whole }
 }
 
-/// An endpoint, and a peer that sends it frames of its own.
+/// An endpoint, and a peer that sends it handcrafted frames.
 struct Rig {
     network: MemoryNetwork,
     endpoint: Endpoint<MemoryDevice>,
@@ -92,7 +95,7 @@ impl Rig {
         Self { network, endpoint, peer, arrivals: Vec::with_capacity(256), now: Time::ZERO, sent_bytes: 0 }
     }
 
-    /// Sends a frame from a host's address, and has the endpoint handle it. Returns its answers.
+    /// Sends a frame from a host's address and has the endpoint process it. Returns its answers.
     fn send(&mut self, host: u8, connection: u32, cookie: u64, body: &Body, payload: &[u8]) -> Vec<Body> {
         let envelope = Envelope {
             src_mac: mac(2),
@@ -111,11 +114,11 @@ impl Rig {
         self.sent_bytes += bytes as u64;
         self.peer.transmit(frame, bytes as u32).unwrap();
         self.peer.flush().unwrap();
-        self.pass(10 * US)
+        self.advance(10 * US)
     }
 
-    /// Lets time pass. The user takes nothing. Returns what came back.
-    fn pass(&mut self, by_ps: u64) -> Vec<Body> {
+    /// Advances the time, while the user takes nothing. Returns the bodies of the answers.
+    fn advance(&mut self, by_ps: u64) -> Vec<Body> {
         self.now = self.now.after(by_ps);
         self.network.advance(self.now);
         self.endpoint.poll(self.now);
@@ -130,18 +133,19 @@ impl Rig {
         bodies
     }
 
-    /// The peers fall silent, and the user takes what there is.
-    fn silence(&mut self) {
+    /// Advances beyond the idle timeout while the peers send nothing; the user takes all events.
+    fn expire_all(&mut self) {
         for _ in 0..40 {
-            self.pass(SECOND_PS / 4);
+            self.advance(SECOND_PS / 4);
         }
         while self.endpoint.poll_event().is_some() {}
         assert_eq!(self.endpoint.connections(), 0);
     }
 
-    /// Begins a connection of a host. Returns the endpoint's number and cookie for it, unless no slot is free.
+    /// Opens a connection from a host. Returns the endpoint's number and cookie for it, unless no
+    /// slot is free.
     fn connect(&mut self, host: u8, number: u32) -> Option<(u32, u64)> {
-        let asked = Terms {
+        let terms = Terms {
             connection: number,
             cookie: 7,
             window_packets: WINDOW as u32,
@@ -151,9 +155,9 @@ impl Rig {
             exchange_bytes: 0,
             token: [0; 16],
         };
-        let answers = self.send(host, 0, 0, &Body::Connect(asked), &[]);
+        let answers = self.send(host, 0, 0, &Body::Connect(terms), &[]);
         let Some(Body::Retry(retry)) = answers.first() else { panic!("{answers:?}") };
-        let answers = self.send(host, 0, 0, &Body::Connect(Terms { token: retry.token, ..asked }), &[]);
+        let answers = self.send(host, 0, 0, &Body::Connect(Terms { token: retry.token, ..terms }), &[]);
         let Some(Body::Accept(accept)) = answers.first() else {
             assert!(matches!(answers[..], [Body::Close(_)]) && self.endpoint.connections() == SLOTS as usize);
             return None;
@@ -163,7 +167,8 @@ impl Rig {
         Some((connection, cookie))
     }
 
-    /// Sends the packets of an attack, a window full of them on each connection. Returns how many connections there were.
+    /// Sends the packets of an attack, a full window on each connection. Returns the number of
+    /// connections.
     fn run(&mut self, attack: &Attack, (peers, each): (u32, u32), first: u32) -> u64 {
         let payload = vec![1; attack.payload.into()];
         let mut opened = 0;
@@ -172,7 +177,8 @@ impl Rig {
             let Some((connection, cookie)) = self.connect(host, first + number) else { continue };
             opened += 1;
             let packets = if attack.whole { attack.message_bytes / u64::from(attack.payload) } else { 1 };
-            // Numbers of packets without those before them, but for whole messages.
+            // Every second packet number, so that each is out of order, unless messages are sent
+            // whole.
             let step = if attack.whole { 1 } else { 2 };
             for (index, psn) in (0..WINDOW).step_by(step).enumerate() {
                 let (message, packet) = (index as u64 / packets, index as u64 % packets);
@@ -192,27 +198,28 @@ impl Rig {
     }
 }
 
-/// One attack by one crowd: what an allocator keeps of one would be there for the next. Prints what it took.
-fn alone(crowd: usize, number: usize) {
-    let ((who, peers, each), attack) = (CROWDS[crowd], &ATTACKS[number]);
+/// Runs one attack by one set of peers, in a process of its own: memory that the allocator keeps
+/// would hide that of the next attack. Prints the memory used.
+fn run_attack(peer_set: usize, number: usize) {
+    let ((who, peers, each), attack) = (PEER_SETS[peer_set], &ATTACKS[number]);
     let mut rig = Rig::new();
-    // What the first connection and the first messages take.
+    // Opens a connection first, so that one-time allocations are not measured.
     rig.connect(2, u32::MAX);
-    rig.silence();
+    rig.expire_all();
     let (before, mut taken, mut sent, mut opened) = (resident_bytes(), 0, 0, 0);
-    // The second time the allocator has memory that is not zero.
+    // In the second round the allocator returns memory that is not zeroed.
     for round in 0..2 {
         let sent_before = rig.sent_bytes;
         opened = rig.run(attack, (peers, each), 1 + round * peers * each);
         (taken, sent) = (taken.max(resident_bytes().saturating_sub(before)), rig.sent_bytes - sent_before);
         assert_eq!(opened, u64::from(SLOTS.min(peers * each)), "{who}, {}", attack.name);
-        rig.silence();
+        rig.expire_all();
     }
     let kept = resident_bytes().saturating_sub(before);
     println!("{who}, {}: {opened} connections, {sent} bytes sent, {taken} taken, {kept} kept", attack.name);
     let most = 2 * sent.min(opened * MAX_DATA) + opened * CONNECTION_BYTES + POOL_BYTES + PROCESS_BYTES;
     assert!(taken <= most, "{taken} of {most}");
-    // Shorter messages leave no pages.
+    // Only messages of 64 KiB and more leave pages in the pool.
     let pages = if attack.whole && attack.message_bytes >= 64 << 10 { 16 * attack.message_bytes } else { 0 };
     assert!(kept <= pages + PROCESS_BYTES && pages <= POOL_BYTES, "{kept} kept");
     if !attack.whole || attack.message_bytes < 64 << 10 {
@@ -222,19 +229,25 @@ fn alone(crowd: usize, number: usize) {
 
 //= docs/specs/transport.md#TRN-67 twice what has arrived
 #[test]
-fn peers_hold_no_more_than_twice_what_they_send_whoever_they_are() {
+fn peers_use_at_most_twice_the_memory_they_send() {
     const ATTACK: &str = "SPRAY_ATTACK";
-    if let Some((crowd, number)) = std::env::var(ATTACK).ok().as_deref().and_then(|text| text.split_once(' ')) {
-        return alone(crowd.parse().unwrap(), number.parse().unwrap());
+    if let Some((peer_set, number)) = std::env::var(ATTACK).ok().as_deref().and_then(|text| text.split_once(' ')) {
+        return run_attack(peer_set.parse().unwrap(), number.parse().unwrap());
     }
     let mut failed = Vec::new();
-    for (crowd, number) in (0..CROWDS.len()).flat_map(|crowd| (0..ATTACKS.len()).map(move |number| (crowd, number))) {
+    for (peer_set, number) in
+        (0..PEER_SETS.len()).flat_map(|peer_set| (0..ATTACKS.len()).map(move |number| (peer_set, number)))
+    {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = child.env(ATTACK, format!("{crowd} {number}")).arg("--nocapture").output().unwrap();
+        let output = child.env(ATTACK, format!("{peer_set} {number}")).arg("--nocapture").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         println!("{}", text.lines().find(|line| line.contains(" taken, ")).unwrap_or(&text));
         if !output.status.success() {
-            failed.push((CROWDS[crowd].0, ATTACKS[number].name, String::from_utf8_lossy(&output.stderr).into_owned()));
+            failed.push((
+                PEER_SETS[peer_set].0,
+                ATTACKS[number].name,
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+            ));
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");

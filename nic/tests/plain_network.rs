@@ -1,5 +1,5 @@
-//! Connections with the settings of real networks over a model of plain routers, by the clock of the test: rates, round-trip times, queues, marks, failures,
-//! and TCP beside them.
+//! Connections with the settings for real networks over a model of conventional routers, in virtual
+//! time: rates, round-trip times, queues, marks, failures, and competing TCP connections.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const FRAME_BYTES: u64 = 1514;
 const PROBE_BYTES: u64 = 82;
 const MESSAGE_BYTES: u64 = 1 << 20;
 const US: u64 = 1_000_000;
-/// Rate of a path, and of the hosts' links, in bits per second.
+/// The rates of a path and of the hosts' links, in bits per second.
 const PATH_BPS: u64 = 100_000_000;
 const HOST_BPS: u64 = 10_000_000_000;
 /// The payload's share of the bits on the wire.
@@ -27,14 +27,14 @@ enum Condition {
     Healthy,
     /// Path 0 has a tenth of its rate.
     Slow,
-    /// Path 0 loses everything from half of the transfer on, in both directions.
+    /// Path 0 drops everything after half of the transfer, in both directions.
     Silent,
     /// One frame in a hundred is lost on every path, in both directions.
     Lossy,
 }
 
 impl Condition {
-    /// The number of paths, on average, that have their whole rate.
+    /// Returns the average number of paths' worth of rate that is left.
     fn paths_left(self) -> f64 {
         match self {
             Self::Healthy => 4.0,
@@ -49,21 +49,22 @@ impl Condition {
 struct Network {
     /// Round-trip time without queues, in picoseconds.
     rtt_ps: u64,
-    /// Limit of a path's queue, and the backlog from which it marks, in bytes.
+    /// The limit of a path's queue, and the backlog from which frames are marked, in bytes.
     queue_bytes: u64,
     mark_bytes: Option<u64>,
     condition: Condition,
-    /// The number of TCP connections beside the transfer, and whether they negotiate ECN.
+    /// The number of competing TCP connections, and whether they negotiate ECN.
     tcp: usize,
     ecn: bool,
 }
 
 impl Network {
-    /// A network whose queues hold this number of halves of a bandwidth-delay product, and ten frames at least.
+    /// Returns a network whose queues hold `half_bdps` halves of a bandwidth-delay product, and at
+    /// least ten frames.
     fn new(rtt_us: u64, half_bdps: u64, is_marking: bool, condition: Condition) -> Self {
         let bdp_bytes = PATH_BPS / 8 * rtt_us / 1_000_000;
         let queue_bytes = (bdp_bytes * half_bdps / 2).max(10 * FRAME_BYTES);
-        // A quarter of the queue, and where it holds them 20 frames, as of DCTCP at 1 Gb/s.
+        // A quarter of the queue, but at least 20 frames if they fit, as for DCTCP at 1 Gb/s.
         let mark_bytes = is_marking.then(|| (queue_bytes / 4).max((20 * FRAME_BYTES).min(queue_bytes * 2 / 3)));
         Self { rtt_ps: rtt_us * US, queue_bytes, mark_bytes, condition, tcp: 0, ecn: false }
     }
@@ -71,7 +72,7 @@ impl Network {
 
 enum Event {
     AtQueue(Packet, Ev),
-    /// And whether it is marked.
+    /// The last field: whether the packet is marked.
     AtReceiver(Packet, Ev, bool),
     AckAtSender(Ack),
     ProbeAckAtSender(ProbeAck),
@@ -89,13 +90,14 @@ enum Packet {
     Probe(Probe),
 }
 
-/// A connection of CUBIC (RFC 9438) over one path that always has data. It learns of a loss one round-trip time later.
+/// A CUBIC connection (RFC 9438) over one path that always has data. It detects a loss one
+/// round-trip time later.
 #[derive(Clone, Copy, Default)]
 struct Cubic {
-    /// Window, and that before the last cut, in packets.
+    /// The window, and the window before the last reduction, in packets.
     window: f64,
     before_cut: f64,
-    /// 0 before the first cut.
+    /// 0 before the first reduction.
     cut_at: Time,
     in_flight: u64,
     acked: u64,
@@ -103,7 +105,7 @@ struct Cubic {
 }
 
 impl Cubic {
-    /// Scale of the cubic function, and the part of the window that a cut leaves.
+    /// Scale of the cubic function (C), and the factor of a reduction (beta).
     const C: f64 = 0.4;
     const BETA: f64 = 0.7;
 
@@ -121,7 +123,7 @@ impl Cubic {
         self.window += (target - self.window) / self.window;
     }
 
-    /// Cuts the window once a round-trip time.
+    /// Reduces the window, at most once per round-trip time.
     fn cut(&mut self, now: Time) {
         if now.since(self.cut_at) as f64 / 1e12 > self.rtt_s {
             self.before_cut = if self.window < self.before_cut { self.window * 0.85 } else { self.window };
@@ -149,7 +151,7 @@ struct Run {
     delivered_bytes: u64,
 }
 
-/// Rates of the payload of the transfer and of the frames of each TCP connection during it, in Mb/s.
+/// Payload rate of the transfer, and frame rates of each TCP connection during it, in Mb/s.
 struct Rates {
     transfer: f64,
     tcp: Vec<f64>,
@@ -179,7 +181,8 @@ impl Run {
         }
     }
 
-    /// TCP connections begin; three seconds later the transfer does, and must end within a minute.
+    /// Starts the TCP connections, and three seconds later the transfer, which must end within a
+    /// minute.
     fn run(mut self) -> Rates {
         let begins = if self.network.tcp > 0 { Time::from_ps(3_000_000 * US) } else { Time::from_ps(US) };
         (0..self.network.tcp).for_each(|index| self.send_tcp(index));
@@ -224,7 +227,7 @@ impl Run {
         }
     }
 
-    /// Lets both halves of the connection do what is due.
+    /// Runs what is due in both halves of the connection.
     fn work(&mut self) {
         let now = self.now;
         self.receiver.on_timeout(now);
@@ -266,7 +269,8 @@ impl Run {
         }
     }
 
-    /// Puts a frame into a path's queue. Returns when it leaves that, and whether it is marked; `None` when it is dropped.
+    /// Enqueues a frame on a path. Returns when it leaves the queue and whether it is marked;
+    /// `None` if it is dropped.
     fn enqueue(&mut self, path: usize, bytes: u64) -> Option<(Time, bool)> {
         let is_slow = self.network.condition == Condition::Slow && path == 0;
         let bps = if is_slow { PATH_BPS / 10 } else { PATH_BPS };
@@ -313,7 +317,8 @@ impl Run {
         }
     }
 
-    /// Sends a frame back by the path of its entropy value. That path's queue is empty.
+    /// Returns a frame on the path of its entropy value. The queues of return paths are always
+    /// empty.
     fn send_back(&mut self, ev: Ev, event: Event) {
         if !self.is_lost(path_of(ev, true)) {
             self.put(self.now.after(self.network.rtt_ps / 2), event);
@@ -325,7 +330,7 @@ impl Run {
             self.tcp[index].in_flight += 1;
             let sent = self.enqueue(index % PATHS, FRAME_BYTES);
             let (leaves, is_marked) = sent.unwrap_or((self.path_free_at[index % PATHS].max(self.now), false));
-            // So small a window waits for its timer.
+            // With a window below four packets a loss is detected only by timeout.
             let timeout_ps = if sent.is_none() && self.tcp[index].window < 4.0 { 200_000 * US } else { 0 };
             let at = leaves.after(self.network.rtt_ps + timeout_ps);
             self.put(at, Event::Tcp { index, is_lost: sent.is_none(), is_marked });
@@ -356,7 +361,8 @@ fn path_of(ev: Ev, is_back: bool) -> usize {
     (hash >> 40) as usize % PATHS
 }
 
-/// The share of the payload rate that is left which a transfer of 200 round-trip times, and three seconds at least, reaches.
+/// Returns which share of the payload rate that is left a transfer of 200 round-trip times, but at
+/// least three seconds, reaches.
 fn share(network: Network) -> f64 {
     let seconds = (network.rtt_ps as f64 / 1e12 * 200.0).max(3.0);
     let bits = PATHS as f64 * PATH_BPS as f64 * seconds;
@@ -370,9 +376,11 @@ const CONDITIONS: [Condition; 4] = [Condition::Healthy, Condition::Slow, Conditi
 //= docs/specs/calibration.md#CAL-14 random losses
 //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
 #[test]
-fn transfers_get_most_of_what_is_left() {
-    // By round-trip time in us, the least share in per cent: without marks, where queues hold half a bandwidth-delay product, one and five,
-    // then with marks. At 20 ms a queue of half a product marks from an eighth on, which is less than DCTCP needs: it stays below 85 %.
+fn transfers_use_most_of_the_remaining_rate() {
+    // Minimum shares in per cent by round-trip time in us: without marks, with queues of half a
+    // bandwidth-delay product, one and five, then with marks. At 20 ms, a queue of half a
+    // bandwidth-delay product marks from an eighth on, which is less than DCTCP needs: the share
+    // stays below 85 %.
     let least_shares = [
         (100, [94, 94, 94, 94, 94, 94]),
         (1_000, [93, 93, 94, 94, 94, 94]),
@@ -392,7 +400,7 @@ fn transfers_get_most_of_what_is_left() {
 
 //= docs/specs/calibration.md#CAL-15 minimum window after marks
 #[test]
-fn beside_tcp_a_transfer_has_half_of_a_fair_share() {
+fn with_tcp_a_transfer_has_half_of_a_fair_share() {
     for (queue_bytes, mark_bytes) in [(250_000, Some(60_000)), (100_000, None), (1_000_000, None)] {
         for ecn in [false, true] {
             for rtt_us in [200, 2_000] {
@@ -401,7 +409,8 @@ fn beside_tcp_a_transfer_has_half_of_a_fair_share() {
                 let fair = PATHS as f64 * PATH_BPS as f64 / 1e6 / 9.0;
                 let place = format!("{queue_bytes} B, ecn {ecn}, {rtt_us} us");
                 assert!(rates.transfer >= fair / 2.0, "{:.1} of {fair:.1} Mb/s: {place}", rates.transfer);
-                // TCP that has just begun leaves other connections less (docs/results/real-network.md).
+                // Other connections get less beside TCP that has just started
+                // (docs/results/real-network.md).
                 let least = rates.tcp.iter().copied().fold(f64::MAX, f64::min);
                 assert!(least >= fair * 0.35, "{least:.1} of {fair:.1} Mb/s: {place}");
             }

@@ -1,5 +1,5 @@
-//! Long lives of endpoints, by virtual time: a million connections one after another, and 300 days, or 20 with keys. What is allocated is
-//! counted: at the end as much is in use as near the beginning.
+//! Endpoints in long use, in virtual time: a million successive connections, and 300 days, or 20
+//! with keys. Allocations are counted: at the end no more memory is in use than near the beginning.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod counting;
@@ -18,9 +18,9 @@ static COUNTING: Counting = Counting;
 const US: u64 = 1_000_000;
 const SECOND_PS: u64 = 1_000_000_000_000;
 const DAY_S: u64 = 86_400;
-/// Slots of each endpoint's table.
+/// The size of each endpoint's connection table.
 const SLOTS: u32 = 16;
-/// How often a silent connection is asked whether it lives.
+/// The interval of keep-alive probes on an idle connection.
 const KEEP_ALIVE_S: u64 = 20;
 
 fn peer(host: u8) -> Peer {
@@ -38,26 +38,26 @@ fn config(host: u8, keys: Option<&Keys>) -> EndpointConfig {
     }
 }
 
-/// Content of a message, which differs from message to message.
+/// Returns the content of a message, which differs between messages.
 fn content(number: u64, bytes: usize) -> Bytes {
     (0..bytes as u64).map(|at| (number * 7 + at * 31) as u8).collect()
 }
 
-/// What one endpoint has told since it was last asked.
+/// The events of one endpoint since they were last evaluated.
 #[derive(Debug, Default)]
-struct Told {
+struct Observed {
     accepted: Option<ConnectionId>,
     received: Vec<(ConnectionId, Bytes)>,
     delivered: u64,
-    /// Connections that were closed, or failed at either end because one end gave them up.
+    /// Connections that were closed, or that failed at either end because one end aborted them.
     ended: u64,
 }
 
-/// Two endpoints and the network between them.
+/// Two endpoints connected by an in-memory network.
 struct Pair {
     network: MemoryNetwork,
     hosts: [Endpoint<MemoryDevice>; 2],
-    told: [Told; 2],
+    observed: [Observed; 2],
     now: Time,
     polls: u64,
 }
@@ -67,18 +67,18 @@ impl Pair {
         let impairments = Impairments::delay(5 * US);
         let network = MemoryNetwork::new(MemoryConfig { impairments, ..MemoryConfig::default() });
         let hosts = [0, 1].map(|host| Endpoint::new(network.attach(peer(host).mac), config(host, keys)).unwrap());
-        Self { network, hosts, told: Default::default(), now: Time::ZERO, polls: 0 }
+        Self { network, hosts, observed: Default::default(), now: Time::ZERO, polls: 0 }
     }
 
-    /// Polls both endpoints whenever something is due, until `end` or until they have told enough.
+    /// Polls both endpoints whenever something is due, until `end` or until `enough` returns true.
     fn run(&mut self, end: Time, enough: impl Fn(&Self) -> bool) -> bool {
         loop {
             self.network.advance(self.now);
             let mut next_at = self.network.next_due().unwrap_or(Time::NEVER);
-            for (host, told) in self.hosts.iter_mut().zip(&mut self.told) {
+            for (host, observed) in self.hosts.iter_mut().zip(&mut self.observed) {
                 next_at = next_at.min(host.poll(self.now).unwrap_or(Time::NEVER));
                 while let Some(event) = host.poll_event() {
-                    told.take(event);
+                    observed.take(event);
                 }
             }
             self.polls += 2;
@@ -94,42 +94,44 @@ impl Pair {
         }
     }
 
-    /// Runs for a second at most, within which this must come about.
-    fn until(&mut self, what: &str, enough: impl Fn(&Self) -> bool) {
+    /// Runs until `enough` returns true; panics after a second.
+    fn run_until(&mut self, what: &str, enough: impl Fn(&Self) -> bool) {
         let end = self.now.after(SECOND_PS);
-        assert!(self.run(end, enough), "{what}: {:?}", self.told);
+        assert!(self.run(end, enough), "{what}: {:?}", self.observed);
     }
 
-    /// Sends a message from one end, and takes it at the other.
+    /// Sends a message from one end and receives it at the other.
     fn exchange(&mut self, from: usize, connection: ConnectionId, data: &Bytes) -> ConnectionId {
         self.hosts[from].send_at(connection, data.clone(), self.now).unwrap();
-        self.until("delivery", |pair| pair.told[1 - from].received.len() == 1 && pair.told[from].delivered == 1);
-        let (there, received) = self.told[1 - from].received.pop().unwrap();
-        assert!(received == *data && std::mem::take(&mut self.told[from].delivered) == 1);
+        self.run_until("delivery", |pair| {
+            pair.observed[1 - from].received.len() == 1 && pair.observed[from].delivered == 1
+        });
+        let (there, received) = self.observed[1 - from].received.pop().unwrap();
+        assert!(received == *data && std::mem::take(&mut self.observed[from].delivered) == 1);
         there
     }
 
-    /// Opens a connection with a message, and answers it.
+    /// Opens a connection with a message and answers it.
     fn open(&mut self, number: u64) -> [ConnectionId; 2] {
         let ours = self.hosts[0].connect(self.now, peer(1), None).unwrap();
         let theirs = self.exchange(0, ours, &content(number, 700 + (number % 3_000) as usize));
-        assert_eq!(self.told[1].accepted.take(), Some(theirs));
+        assert_eq!(self.observed[1].accepted.take(), Some(theirs));
         assert_eq!(self.exchange(1, theirs, &content(number, 100)), ours);
         [ours, theirs]
     }
 
-    /// Ends a connection by one side or the other, or gives it up.
+    /// Closes a connection from one side or the other, or aborts it.
     fn end(&mut self, number: u64, [ours, theirs]: [ConnectionId; 2]) {
         match number % 3 {
             0 => self.hosts[0].close(ours),
             1 => self.hosts[1].close(theirs),
             _ => self.hosts[0].abort(ours),
         }
-        self.until("the end", |pair| pair.told.iter().all(|told| told.ended == 1));
-        self.told.iter_mut().for_each(|told| told.ended = 0);
+        self.run_until("the end", |pair| pair.observed.iter().all(|observed| observed.ended == 1));
+        self.observed.iter_mut().for_each(|observed| observed.ended = 0);
     }
 
-    /// Every frame is where it should be, and none is held.
+    /// Checks that every frame is accounted for and that none is held.
     fn audit(self) {
         for host in self.hosts {
             assert_eq!((host.connections(), host.stats().control_dropped, host.stats().invalid), (0, 0, 0));
@@ -141,7 +143,7 @@ impl Pair {
     }
 }
 
-impl Told {
+impl Observed {
     fn take(&mut self, event: EndpointEvent) {
         match event {
             EndpointEvent::Accepted { connection, .. } => assert_eq!(self.accepted.replace(connection), None),
@@ -157,7 +159,7 @@ fn keys() -> Keys {
     Keys::new(PrivateKey::generate().unwrap(), vec![])
 }
 
-/// What a hundred connections cost.
+/// The cost of a hundred connections.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     live_bytes: i64,
@@ -165,7 +167,7 @@ struct Cost {
     polls: u64,
 }
 
-/// Opens and closes so many connections, with messages both ways.
+/// Opens and closes `count` connections, with messages in both directions.
 fn connections(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
     let mut numbers: [Vec<u32>; 2] = [(); 2].map(|()| Vec::with_capacity(count as usize));
@@ -187,17 +189,18 @@ fn connections(count: u64, keys: Option<&Keys>) {
     pair.audit();
 }
 
-/// The last rounds cost what early ones did. Queues have grown to their sizes in the first two.
+/// The last rounds must cost what early ones did. Queues have grown to their final sizes after two
+/// rounds.
 fn check_costs(costs: &[Cost]) {
     let (first, last) = (costs[2], costs[costs.len() - 1]);
     println!("{first:?}, {last:?}");
     let most = |of: fn(&Cost) -> u64| costs[2..].iter().map(of).max().unwrap();
-    assert!(costs[2..].iter().all(|cost| cost.live_bytes <= first.live_bytes + 4_096), "memory is flat");
+    assert!(costs[2..].iter().all(|cost| cost.live_bytes <= first.live_bytes + 4_096), "memory does not grow");
     assert!(most(|cost| cost.allocations) <= first.allocations + first.allocations / 50);
     assert!(most(|cost| cost.polls) <= first.polls + first.polls / 50);
 }
 
-/// Two connections never have the same number, as far as this goes.
+/// No two of these connections have the same number.
 fn check_numbers(mut numbers: Vec<u32>) {
     numbers.sort_unstable();
     assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]));
@@ -225,7 +228,8 @@ fn twenty_thousand_sealed_connections_leave_no_memory() {
     connections(20_000, Some(&keys()));
 }
 
-/// Sends so many bytes through one connection, in messages of 100,000, sixteen of which are under way at a time.
+/// Sends `count` bytes through one connection, in messages of 100,000 bytes, of which sixteen are
+/// in flight at a time.
 fn bytes(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
     let both = pair.open(0);
@@ -233,13 +237,13 @@ fn bytes(count: u64, keys: Option<&Keys>) {
     let (mut sent, mut taken, mut live) = (0, 0, Vec::with_capacity(1_000));
     let messages = count / data.len() as u64;
     while taken < messages {
-        while sent < messages && sent - pair.told[0].delivered < 16 {
+        while sent < messages && sent - pair.observed[0].delivered < 16 {
             pair.hosts[0].send_at(both[0], data.clone(), pair.now).unwrap();
             sent += 1;
         }
-        let delivered = pair.told[0].delivered;
-        pair.until("more", |pair| pair.told[0].delivered > delivered && !pair.told[1].received.is_empty());
-        for (connection, received) in pair.told[1].received.drain(..) {
+        let delivered = pair.observed[0].delivered;
+        pair.run_until("more", |pair| pair.observed[0].delivered > delivered && !pair.observed[1].received.is_empty());
+        for (connection, received) in pair.observed[1].received.drain(..) {
             assert!(connection == both[1] && received == data);
             taken += 1;
         }
@@ -247,13 +251,13 @@ fn bytes(count: u64, keys: Option<&Keys>) {
             live.push(counts().live_bytes);
         }
     }
-    pair.until("the last", |pair| pair.told[0].delivered == messages);
+    pair.run_until("the last message", |pair| pair.observed[0].delivered == messages);
     let (sender, receiver) = pair.hosts[0].totals();
     let (early, most) = (live[..100].iter().max().unwrap(), live.iter().max().unwrap());
     println!("{messages} messages, {} packets, {early} bytes in use early and {most} at most", sender.packets_sent);
     assert!(*most <= early + 4 * data.len() as i64);
     assert_eq!((pair.hosts[1].totals().1.messages, receiver.messages), (messages + 1, 1));
-    pair.told[0].delivered = 0;
+    pair.observed[0].delivered = 0;
     pair.end(0, both);
     pair.audit();
 }
@@ -261,15 +265,15 @@ fn bytes(count: u64, keys: Option<&Keys>) {
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn as_many_bytes_as_there_is_time_for() {
+fn bytes_for_the_time_available() {
     bytes(soak_bytes(), None);
 }
 
-/// From 22 GB on keys change on the way.
+/// Keys change during the transfer from 22 GB on.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn as_many_sealed_bytes_as_there_is_time_for() {
+fn sealed_bytes_for_the_time_available() {
     bytes(soak_bytes(), Some(&keys()));
 }
 
@@ -277,13 +281,14 @@ fn soak_bytes() -> u64 {
     std::env::var("SOAK_BYTES").map_or(1_000_000_000, |count| count.parse().unwrap())
 }
 
-/// So many days with a connection that says nothing, one with a message each way every 100 s, and one of its own every day, a minute long.
+/// Runs `count` days with one idle connection, one with a message in each direction every 100 s,
+/// and every day another one that lasts a minute.
 fn days(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
     let idle = pair.open(0);
     let busy = pair.open(1);
     let mut ends = Vec::with_capacity(count as usize);
-    let mut said = 0;
+    let mut message_count = 0;
     for day in 0..count {
         let begun = pair.now;
         let daily = pair.open(day);
@@ -299,8 +304,8 @@ fn days(count: u64, keys: Option<&Keys>) {
         }
         assert!(pair.now >= begun.after(DAY_S * SECOND_PS));
         let probes: u64 = pair.hosts.iter().map(|host| host.stats().sent[Kind::Probe]).sum();
-        ends.push((probes - said, counts().live_bytes));
-        said = probes;
+        ends.push((probes - message_count, counts().live_bytes));
+        message_count = probes;
     }
     check_days(&ends);
     let later = pair.now.after(DAY_S / 2 * SECOND_PS);
@@ -309,11 +314,11 @@ fn days(count: u64, keys: Option<&Keys>) {
     pair.audit();
 }
 
-/// Each day is as the third one was: as many keep-alives, and no more memory.
+/// Each day must have as many keep-alives as the third, and use no more memory.
 fn check_days(ends: &[(u64, i64)]) {
     let (probes, live_bytes) = ends[2];
     println!("{} days, {probes} probes a day, {live_bytes} bytes; {:?} on the last", ends.len(), ends[ends.len() - 1]);
-    // The idle connection alone is asked every 20 s, give or take the time of an answer.
+    // Only the idle connection is probed, every 20 s, plus the time of an answer.
     assert!((DAY_S / KEEP_ALIVE_S..3 * DAY_S / KEEP_ALIVE_S).contains(&probes));
     for (day, end) in ends.iter().enumerate().skip(2) {
         assert!(end.0.abs_diff(probes) <= probes / 100, "day {day}: {end:?}");
@@ -323,21 +328,21 @@ fn check_days(ends: &[(u64, i64)]) {
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn days_pass_and_leave_nothing() {
+fn days_leave_no_memory() {
     days(4, None);
 }
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn three_hundred_days_pass_and_leave_nothing() {
+fn three_hundred_days_leave_no_memory() {
     days(300, None);
 }
 
-/// Keys change 14,000 times in each of two connections, which takes most of the time.
+/// Keys change 14,000 times in each of the two connections, which takes most of the time.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn twenty_sealed_days_pass_and_leave_nothing() {
+fn twenty_sealed_days_leave_no_memory() {
     days(20, Some(&keys()));
 }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::{Content, Treatment};
 
-    /// Accepts this number of bytes.
+    /// A disk with room for this number of bytes.
     #[derive(Debug)]
     struct SmallDisk(usize);
 

@@ -15,7 +15,7 @@ use spray_wire::{
     Seal, Section, TAG_BYTES, Terms, Time, emit, emit_sealed, open, parse, switch_view,
 };
 
-/// One body of each kind; also an Ack with echoes, a key exchange message, a trailer.
+/// Returns one body of each kind; also an Ack with echoes, a key exchange message and a trailer.
 fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..133).map(|i| (i * 7) as u8).collect();
     let data = Data {
@@ -109,7 +109,7 @@ fn counted(eighths: u64) -> Time {
     Time::from_ns(eighths / 8).after(eighths % 8 * Time::STEP_PS)
 }
 
-/// Frames with every body, over IPv4 and IPv6, plain and sealed; Data also trimmed.
+/// Returns frames with every body, over IPv4 and IPv6, plain and sealed; Data also trimmed.
 fn frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (v6, sealed) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -124,7 +124,7 @@ fn frames() -> Vec<Vec<u8>> {
                 dst_mac: [2, 0, 0, 0, 0, 2],
                 src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
                 dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
-                // An entropy value may be the port of another protocol in Wireshark.
+                // An entropy value may be the well-known port of another protocol in Wireshark.
                 src_port: EvPort::new([50_000, 53, 67, 123, 161, 514, 1_812, 2_152, 4_500, 1][number % 10]),
                 dst_port: spray_wire::Ports::DEFAULT.first(),
                 dscp: if is_data { DSCP_DATA } else { DSCP_CONTROL },
@@ -185,136 +185,139 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> PathBuf {
 
 /// Returns the expected output of the dissector, by field.
 fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
-    let mut said = HashMap::new();
+    let mut fields = HashMap::new();
     let mut own = bytes.to_vec();
     let frame = match parse(bytes, spray_wire::Ports::DEFAULT) {
         Err(spray_wire::Error::Sealed) => open(&mut own, spray_wire::Ports::DEFAULT, |_| true).unwrap().unwrap(),
         parsed => parsed.unwrap().unwrap(),
     };
-    let mut say = |name, value: String| drop(said.insert(name, value));
+    let mut insert = |name, value: String| drop(fields.insert(name, value));
     let flag = |set: bool| u8::from(set).to_string();
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (envelope, common) = (&frame.envelope, &frame.common);
-    say("version", if frame.sealed { "2".into() } else { "1".into() });
-    say("kind", (frame.body.kind() as u8).to_string());
-    say("shard", common.shard.to_string());
-    say("connection", common.connection.to_string());
+    insert("version", if frame.sealed { "2".into() } else { "1".into() });
+    insert("kind", (frame.body.kind() as u8).to_string());
+    insert("shard", common.shard.to_string());
+    insert("connection", common.connection.to_string());
     match frame.sealed {
-        true => say("number", common.cookie.to_string()),
-        false => say("cookie", format!("0x{:016x}", common.cookie)),
+        true => insert("number", common.cookie.to_string()),
+        false => insert("cookie", format!("0x{:016x}", common.cookie)),
     }
-    say("ev", envelope.src_port.number().to_string());
-    say("hops", envelope.hops().to_string());
-    say("marked", flag(envelope.marked()));
+    insert("ev", envelope.src_port.number().to_string());
+    insert("hops", envelope.hops().to_string());
+    insert("marked", flag(envelope.marked()));
     if frame.sealed {
         let tag = AnySeal.header(&[]);
-        say("header_tag", format!("{},{}", hex(&tag[..TAG_BYTES - SEAL_BYTES]), hex(&tag[TAG_BYTES - SEAL_BYTES..])));
+        insert(
+            "header_tag",
+            format!("{},{}", hex(&tag[..TAG_BYTES - SEAL_BYTES]), hex(&tag[TAG_BYTES - SEAL_BYTES..])),
+        );
     }
     match &frame.body {
         Body::Data(data) => {
-            say("psn", data.psn.to_string());
-            say("timestamp", (data.timestamp.ps() / Time::STEP_PS).to_string());
-            say("message", data.message.to_string());
-            say("offset", data.offset.to_string());
-            say("message_bytes", data.message_bytes.to_string());
-            say("payload_bytes", data.payload_bytes.to_string());
-            say("flags.ack_now", flag(data.ack_now));
-            say("flags.retransmit", flag(data.retransmit));
-            say("flags.trailer", flag(data.trailer));
+            insert("psn", data.psn.to_string());
+            insert("timestamp", (data.timestamp.ps() / Time::STEP_PS).to_string());
+            insert("message", data.message.to_string());
+            insert("offset", data.offset.to_string());
+            insert("message_bytes", data.message_bytes.to_string());
+            insert("payload_bytes", data.payload_bytes.to_string());
+            insert("flags.ack_now", flag(data.ack_now));
+            insert("flags.retransmit", flag(data.retransmit));
+            insert("flags.trailer", flag(data.trailer));
             if let Some((subflows, behind)) = data.section.get() {
-                say("section.subflows", subflows.to_string());
-                say("section.behind", behind.to_string());
+                insert("section.subflows", subflows.to_string());
+                insert("section.behind", behind.to_string());
             }
-            say("trimmed", flag(frame.trimmed));
+            insert("trimmed", flag(frame.trimmed));
             if frame.trimmed {
-                say("trimmed_last", flag(frame.is_trimmed_last()));
+                insert("trimmed_last", flag(frame.is_trimmed_last()));
             }
             let at = bytes.len() - frame.payload.len() - if frame.sealed { TAG_BYTES } else { 0 };
             if !frame.payload.is_empty() && bytes.len() <= spray_capture::SNAP_BYTES {
-                say("payload", hex(frame.payload));
+                insert("payload", hex(frame.payload));
             } else if !frame.payload.is_empty() {
-                // The captured bytes.
-                say("payload", hex(&bytes[at..spray_capture::SNAP_BYTES]));
+                // Only the captured bytes.
+                insert("payload", hex(&bytes[at..spray_capture::SNAP_BYTES]));
             }
         }
         Body::Ack(ack) => {
-            say("cumulative", ack.cumulative.to_string());
-            say("timestamp_echo", (ack.timestamp_echo.ps() / Time::STEP_PS).to_string());
-            say("sack_base", ack.sack_base.to_string());
-            say("selected", runs((0..300).map(|i| ack.sack_base + i).filter(|psn| ack.selected(*psn))));
-            say("port_echo", ack.port.number().to_string());
-            say("hops_echo", ack.hops.to_string());
-            say("packets", ack.packets.to_string());
-            say("marked_packets", ack.marked_packets.to_string());
-            say("mark_echo", flag(ack.marked));
-            say("flags.trimmed", flag(ack.trimmed));
-            say("flags.astray", flag(ack.astray));
-            say("echoes", ack.echoes.len().to_string());
-            say("max_data", ack.max_data.to_string());
+            insert("cumulative", ack.cumulative.to_string());
+            insert("timestamp_echo", (ack.timestamp_echo.ps() / Time::STEP_PS).to_string());
+            insert("sack_base", ack.sack_base.to_string());
+            insert("selected", runs((0..300).map(|i| ack.sack_base + i).filter(|psn| ack.selected(*psn))));
+            insert("port_echo", ack.port.number().to_string());
+            insert("hops_echo", ack.hops.to_string());
+            insert("packets", ack.packets.to_string());
+            insert("marked_packets", ack.marked_packets.to_string());
+            insert("mark_echo", flag(ack.marked));
+            insert("flags.trimmed", flag(ack.trimmed));
+            insert("flags.astray", flag(ack.astray));
+            insert("echoes", ack.echoes.len().to_string());
+            insert("max_data", ack.max_data.to_string());
             if !ack.echoes.is_empty() {
                 let ports: Vec<String> = ack.echoes.iter().map(|(port, _)| port.number().to_string()).collect();
-                say("echo_port", ports.join(","));
+                insert("echo_port", ports.join(","));
                 let marks = ack.echoes.iter().enumerate().map(|(at, (_, marked))| u16::from(marked) << at);
-                say("echo_marks", format!("0x{:04x}", marks.sum::<u16>()));
+                insert("echo_marks", format!("0x{:04x}", marks.sum::<u16>()));
             }
         }
         Body::Nack(nack) => {
-            say("psn", nack.psn.to_string());
-            say("timestamp_echo", (nack.timestamp_echo.ps() / Time::STEP_PS).to_string());
-            say("port_echo", nack.port.number().to_string());
-            say("hops_echo", nack.hops.to_string());
-            say("mark_echo", flag(nack.marked));
-            say("payload_bytes", nack.payload_bytes.to_string());
-            say("flags.missing", flag(nack.missing));
-            say("flags.last_port", flag(nack.last_port));
-            say("flags.go_back", flag(nack.go_back));
+            insert("psn", nack.psn.to_string());
+            insert("timestamp_echo", (nack.timestamp_echo.ps() / Time::STEP_PS).to_string());
+            insert("port_echo", nack.port.number().to_string());
+            insert("hops_echo", nack.hops.to_string());
+            insert("mark_echo", flag(nack.marked));
+            insert("payload_bytes", nack.payload_bytes.to_string());
+            insert("flags.missing", flag(nack.missing));
+            insert("flags.last_port", flag(nack.last_port));
+            insert("flags.go_back", flag(nack.go_back));
         }
         Body::Connect(terms) | Body::Accept(terms) => {
-            say("own_connection", terms.connection.to_string());
-            say("own_cookie", format!("0x{:016x}", terms.cookie));
-            say("window_packets", terms.window_packets.to_string());
-            say("max_payload", terms.max_payload.to_string());
-            say("max_data", terms.max_data.to_string());
-            say("ack_every", terms.ack_every.to_string());
-            say("exchange_bytes", terms.exchange_bytes.to_string());
-            say("token", hex(&terms.token));
+            insert("own_connection", terms.connection.to_string());
+            insert("own_cookie", format!("0x{:016x}", terms.cookie));
+            insert("window_packets", terms.window_packets.to_string());
+            insert("max_payload", terms.max_payload.to_string());
+            insert("max_data", terms.max_data.to_string());
+            insert("ack_every", terms.ack_every.to_string());
+            insert("exchange_bytes", terms.exchange_bytes.to_string());
+            insert("token", hex(&terms.token));
             if terms.exchange_bytes > 0 {
-                say("exchange", hex(frame.payload));
+                insert("exchange", hex(frame.payload));
             }
         }
         Body::Close(close) => {
-            say("cumulative", close.cumulative.to_string());
-            say("close_reason", (close.reason as u32).to_string());
-            say("flags.acknowledgement", flag(close.acknowledgement));
+            insert("cumulative", close.cumulative.to_string());
+            insert("close_reason", (close.reason as u32).to_string());
+            insert("flags.acknowledgement", flag(close.acknowledgement));
         }
-        Body::Reset(reset) => say("reset_reason", reset.reason.to_string()),
+        Body::Reset(reset) => insert("reset_reason", reset.reason.to_string()),
         Body::Probe(probe) => {
-            say("probe_token", format!("0x{:016x}", probe.token));
-            say("timestamp", (probe.timestamp.ps() / Time::STEP_PS).to_string());
+            insert("probe_token", format!("0x{:016x}", probe.token));
+            insert("timestamp", (probe.timestamp.ps() / Time::STEP_PS).to_string());
         }
         Body::ProbeAck(answer) => {
-            say("probe_token", format!("0x{:016x}", answer.token));
-            say("timestamp_echo", (answer.timestamp.ps() / Time::STEP_PS).to_string());
-            say("port_echo", answer.port.number().to_string());
-            say("hops_echo", answer.hops.to_string());
-            say("mark_echo", flag(answer.marked));
+            insert("probe_token", format!("0x{:016x}", answer.token));
+            insert("timestamp_echo", (answer.timestamp.ps() / Time::STEP_PS).to_string());
+            insert("port_echo", answer.port.number().to_string());
+            insert("hops_echo", answer.hops.to_string());
+            insert("mark_echo", flag(answer.marked));
         }
-        Body::Pull(pull) => say("credit_bytes", pull.credit_bytes.to_string()),
+        Body::Pull(pull) => insert("credit_bytes", pull.credit_bytes.to_string()),
         Body::PullRequest(request) => {
-            say("demand_bytes", request.demand_bytes.to_string());
-            say("pulled_bytes", request.pulled_bytes.to_string());
+            insert("demand_bytes", request.demand_bytes.to_string());
+            insert("pulled_bytes", request.pulled_bytes.to_string());
         }
-        Body::Retry(retry) => say("token", hex(&retry.token)),
+        Body::Retry(retry) => insert("token", hex(&retry.token)),
         Body::Rekey(rekey) => {
-            say("generation", rekey.generation.to_string());
-            say("exchange", hex(&rekey.message.0));
-            say("flags.answer", flag(rekey.answer));
+            insert("generation", rekey.generation.to_string());
+            insert("exchange", hex(&rekey.message.0));
+            insert("flags.answer", flag(rekey.answer));
         }
     }
-    said
+    fields
 }
 
-/// Numbers as `3,5-7`.
+/// Formats numbers as ranges: `3,5-7`.
 fn runs(numbers: impl Iterator<Item = u64>) -> String {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers {
@@ -336,7 +339,7 @@ fn wireshark_reads_every_kind_of_frame_as_we_do() {
     let (folder, frames) = (Folder::new(), frames());
     let path = capture(&folder, &frames);
     let expected: Vec<_> = frames.iter().map(|frame| expected(frame)).collect();
-    let kinds: BTreeSet<&String> = expected.iter().map(|said| &said["kind"]).collect();
+    let kinds: BTreeSet<&String> = expected.iter().map(|fields| &fields["kind"]).collect();
     assert_eq!(kinds.len(), Kind::ALL.len());
     let script = std::fs::read_to_string(spray_test_support::root().join("deploy/wireshark/spray.lua")).unwrap();
     let declared = script.lines().filter_map(|line| line.strip_prefix("field(\"")?.split('"').next());
@@ -348,19 +351,19 @@ fn wireshark_reads_every_kind_of_frame_as_we_do() {
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     let Some(rows) = tshark(&path, "", &fields) else { return };
     assert_eq!(rows.len(), frames.len());
-    for (row, (said, frame)) in rows.iter().zip(expected.iter().zip(&frames)) {
+    for (row, (fields, frame)) in rows.iter().zip(expected.iter().zip(&frames)) {
         for (name, value) in names.iter().zip(row) {
-            let expected = said.get(name).map_or("", String::as_str);
+            let expected = fields.get(name).map_or("", String::as_str);
             let also = expected.is_empty() && OTHERS.contains(name);
             assert!(value == expected || also, "{name} is {value} and not {expected} in {frame:02x?}");
         }
     }
     assert_eq!(tshark(&path, WRONG, &["frame.number"]), Some(vec![]));
     let trimmed = tshark(&path, "spraynic.expert.trimmed", &["frame.number"]).unwrap();
-    assert_eq!(trimmed.len(), 8, "two of each version of IP, plain and sealed");
+    assert_eq!(trimmed.len(), 8, "two of each IP version, plain and sealed");
 }
 
-/// Truncated, extended and modified frames are shown as such, and never break the dissector.
+/// Truncated, extended and modified frames are shown as malformed, and never crash the dissector.
 #[test]
 fn malformed_frames_are_shown_as_malformed() {
     let folder = Folder::new();
@@ -369,7 +372,7 @@ fn malformed_frames_are_shown_as_malformed() {
         for len in [43, 50, 69, 80, frame.len() - 1] {
             wrong.push(frame[..len.min(frame.len() - 1)].to_vec());
         }
-        // A shorter but complete IP datagram, and one of an unknown kind or version.
+        // A shorter but complete IP datagram, and a frame of an unknown kind or version.
         let mut short = frame[..frame.len() - 1].to_vec();
         let bytes = (short.len() - 14) as u16;
         short[16..18].copy_from_slice(&bytes.to_be_bytes());
@@ -390,9 +393,9 @@ fn malformed_frames_are_shown_as_malformed() {
     assert!(shown.len() > 20, "{}", shown.len());
 }
 
-/// Other programs may use the same ports: other payloads are left to other dissectors.
+/// Other programs may use the same ports: their payloads are left to other dissectors.
 #[test]
-fn what_other_programs_send_to_the_ports_is_theirs() {
+fn payloads_of_other_programs_are_not_dissected() {
     let folder = Folder::new();
     let mut rtp = frames().into_iter().find(|frame| frame[12..14] == [8, 0]).unwrap();
     rtp[42] = 0x80;

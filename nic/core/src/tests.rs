@@ -1,4 +1,4 @@
-//! What tests of several modules share.
+//! Helpers shared by the tests of several modules.
 
 use core::ops::{Deref, DerefMut};
 
@@ -8,31 +8,31 @@ use crate::path::BalancerConfig;
 
 pub mod agenda;
 
-/// A time, in picoseconds.
+/// Returns a time from picoseconds.
 pub(crate) const fn at(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// The time that is so many of its least steps after the origin: any number makes one.
+/// Returns the time `steps` minimum steps after the origin; any number is a valid time.
 pub(crate) const fn at_step(steps: u64) -> Time {
     Time::from_ns(steps / 8).after(steps % 8 * Time::STEP_PS)
 }
 
-/// A path with 400 Gb/s and full packets of 4,150 bytes.
+/// Returns a path with 400 Gb/s and full packets of 4,150 bytes.
 pub(crate) fn path_of(base_rtt_ps: u64, bdp_packets: u32) -> Path {
     Path { bdp_packets, ..Path::new(base_rtt_ps, 400_000_000_000, 4_150) }.sanitised()
 }
 
 impl Path {
-    /// A time on this path, in picoseconds.
+    /// Returns a time on this path, from picoseconds.
     pub(crate) fn at_ps(&self, ps: u64) -> Now<'_> {
         self.at(at(ps))
     }
 }
 
-/// A balancer's settings and its path, as a test gives them.
+/// A balancer's settings and its path, as configured by a test.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct Setup {
     pub(crate) balancer: BalancerConfig,
     pub(crate) evs: u16,
     pub(crate) bdp_packets: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Given {
     pub(crate) seed: Option<u64>,
 }
 
-impl Given {
+impl Setup {
     pub(crate) fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
         Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
     }

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_read_and_written_as_people_write_them() {
+    fn quantities_are_parsed_and_displayed() {
         let all = read("8.337", "400", "1.65", "\"4 MiB\"").unwrap();
         let [time_us, rate_gbps] = [8_337_000, 400_000_000_000];
         assert_eq!(
@@ -387,14 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn invalid_quantities_are_rejected() {
         for bad in ["-1", "-0.5", "nan", "inf", "true", "\"1\"", "1e300", "99999999999999999"] {
             assert!(read(bad, "0", "0", "0").is_err(), "{bad}");
             assert!(read("0", "0", "0", bad).is_err() != (bad == "\"1\"" || bad == "99999999999999999"), "{bad}");
         }
         let message = read("-1", "0", "0", "0").unwrap_err().to_string();
         assert!(message.contains("expected a number of microseconds from 0"), "{message}");
-        // What would be rounded.
+        // Values that would be rounded.
         for bad in ["0.0000001", "8.3370004", "0.33333333", "1e-7"] {
             assert!(read(bad, "0", "0", "0").is_err() && read("0", "0", bad, "0").is_err(), "{bad}");
         }
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_take_suffixes_and_nothing_else() {
+    fn byte_sizes_accept_binary_suffixes_only() {
         let good =
             [("0", 0), ("1_500", 1500), ("4 MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2_000_000_000), ("7 B", 7)];
         good.iter().for_each(|(text, value)| assert_eq!(text.parse(), Ok(ByteSize::new(*value)), "{text}"));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_as_text_need_their_percent_sign() {
+    fn ratios_as_text_need_a_percent_sign() {
         for (text, ppm) in [("25%", 250_000), ("0.0001 %", 1), ("100%", 1_000_000), ("0", 0), ("165%", 1_650_000)] {
             assert_eq!(text.parse(), Ok(Ratio::from_ppm(ppm)), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What the examples have in common: which side to play, over which network.
+//! Shared by the examples: reads the command line and sets up the endpoints.
 #![allow(dead_code, reason = "each example uses its part")]
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use spray_nic::{EndpointConfig, Peer};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// What the command line asks for.
+/// The role that the command line selects.
 pub enum Role {
     /// `server INTERFACE`
     Server(Endpoint),
@@ -45,24 +45,24 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Runs the side or the sides that the command line asks for.
-pub async fn play(
+/// Runs the selected role, or both in one process.
+pub async fn run_role(
     role: Role,
-    serve: impl AsyncFn(Endpoint) -> Outcome,
-    ask: impl AsyncFn(Endpoint, Destination) -> Outcome,
+    run_server: impl AsyncFn(Endpoint) -> Outcome,
+    run_client: impl AsyncFn(Endpoint, Destination) -> Outcome,
 ) -> Outcome {
     match role {
         Role::Server(endpoint) => {
             let Peer { address, .. } = endpoint.local();
             println!("listening on {address}");
-            serve(endpoint).await
+            run_server(endpoint).await
         }
-        Role::Client(endpoint, address) => ask(endpoint, address.into()).await,
+        Role::Client(endpoint, address) => run_client(endpoint, address.into()).await,
         Role::Memory { server, client } => {
             let to = server.local().into();
             tokio::select! {
-                served = serve(server) => served,
-                asked = ask(client, to) => asked,
+                served = run_server(server) => served,
+                asked = run_client(client, to) => asked,
             }
         }
     }

@@ -107,11 +107,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_were_written() {
+    fn addresses_round_trip() {
         for text in ["10.0.0.1:61440", "[fd00::1%3]:47592"] {
             let address: SocketAddr = text.parse().unwrap();
             let (mut space, mut room) = ([0_u64; 4], 32);
-            // SAFETY: there is room for 32 bytes, or for fewer, and what is read was written.
+            // SAFETY: the buffer has 32 bytes, `room` is at most that, and only written bytes are
+            // read.
             let read = unsafe {
                 write(address, space.as_mut_ptr().cast(), &mut room).unwrap();
                 let mut little = 4;
@@ -122,7 +123,8 @@ mod tests {
             };
             assert_eq!((read, room), (Ok(address), bytes(address.is_ipv6())));
         }
-        // SAFETY: null, and a family that is none, are looked at no further.
+        // SAFETY: a null pointer is not dereferenced, and after an unknown family nothing more is
+        // read.
         assert!(unsafe { read(std::ptr::null()).is_err() && read([77_u16; 16].as_ptr().cast()).is_err() });
     }
 

@@ -116,23 +116,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_panic_leaves_a_call() {
+    fn panics_do_not_leave_a_call() {
         assert_eq!(call(|| -> Result<i32, _> { panic!("here") }), -256);
         assert_eq!((call(|| Ok(7)), call_int(|| Err::<i32, _>(Errno::AGAIN))), (7, -libc::EAGAIN));
     }
 
     #[test]
-    fn texts_are_cut_to_their_room() {
+    fn texts_are_truncated_to_their_buffer() {
         for (room, expected) in [(9, c"text"), (5, c"text"), (3, c"te"), (1, c"")] {
             let mut to = [c_char::MAX; 9];
-            // SAFETY: no room is longer than the array, and a zero is written into it.
+            // SAFETY: no length exceeds the array's, and the text is terminated by a zero.
             let written = unsafe {
                 put_text(c"text", to.as_mut_ptr(), room);
                 CStr::from_ptr(to.as_ptr())
             };
             assert_eq!(written, expected);
         }
-        // SAFETY: nothing is written to null, or without room.
+        // SAFETY: nothing is written to a null pointer or with a length of zero.
         unsafe { (put_text(c"text", std::ptr::null_mut(), 9), put_text(c"text", std::ptr::dangling_mut(), 0)) };
     }
 }

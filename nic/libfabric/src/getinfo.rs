@@ -375,8 +375,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_and_names_of_regions_are_those_asked_for() {
-        // SAFETY: zeros are a value of all of them.
+    fn progress_and_region_modes_are_those_of_the_hints() {
+        // SAFETY: all-zero bytes are valid values of these types.
         let (info, mut domain): (fi_info, fi_domain_attr) = unsafe { std::mem::zeroed() };
         (domain.mr_mode, domain.control_progress) = (FI_MR_SCALABLE, FI_PROGRESS_MANUAL);
         let hints = Hints { info: &info, tx: None, rx: None, ep: None, domain: Some(&domain), fabric: None };

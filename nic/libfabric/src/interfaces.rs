@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_hold() {
+    fn hints_select_interfaces() {
         let address = |text: &str| text.parse::<IpAddr>().ok();
         let candidate = |name: &str, text| Candidate { name: name.into(), address: address(text).unwrap() };
         let all = [candidate("a", "10.0.0.1"), candidate("a", "fd00::1"), candidate("b", "10.1.0.1")];
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_interface_is_none() {
+    fn the_loopback_interface_is_not_offered() {
         assert!(find(&Wish { name: Some("lo".into()), ..Wish::default() }).unwrap().is_empty());
         assert_eq!(source_towards([127, 0, 0, 1].into()), Some([127, 0, 0, 1].into()));
     }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_no_libfabric_is_loaded_the_version_is_the_oldest() {
+    fn without_libfabric_the_version_is_the_oldest() {
         assert_eq!((version(), find(c"fi_version")), (OLDEST, None));
     }
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_has_the_number_of_its_first_entry() {
+    fn duplicate_addresses_share_the_first_number() {
         let peers = Peers::default();
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let entries = ["10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:2", "[fd00::1]:1"].map(address);

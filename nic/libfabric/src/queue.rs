@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_read_in_its_turn() {
+    fn failures_are_read_in_order() {
         let queue = Queue::new(4);
         for (context, errno) in [(1, 0), (2, 0), (3, 5), (4, 0)] {
             assert!(!queue.is_full());

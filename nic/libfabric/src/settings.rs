@@ -110,9 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_read_or_refused() {
+    fn variables_are_parsed_or_rejected() {
         let of = |name: &'static str, value: &'static str| {
-            Settings::of(move |asked| (asked == name).then(|| value.to_owned()))
+            Settings::of(move |variable| (variable == name).then(|| value.to_owned()))
         };
         let default = Settings {
             interface: None,
@@ -142,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_it_takes_consent() {
+    fn without_a_key_explicit_consent_is_required() {
         let of = |insecure: &'static str| {
-            Settings::of(move |asked| (asked == "INSECURE").then(|| insecure.to_owned())).unwrap().keys()
+            Settings::of(move |variable| (variable == "INSECURE").then(|| insecure.to_owned())).unwrap().keys()
         };
         assert_eq!(of("0").err(), Some(Errno(libc::EACCES)));
         assert!(of("1").unwrap().is_none());

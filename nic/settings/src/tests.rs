@@ -191,14 +191,14 @@ fn read(text: &str, assignments: &[&str]) -> Result<Top, Mistake> {
     document.read()
 }
 
-/// Assigns `text`, `path=value`.
+/// Applies the assignment `text`, `path=value`.
 fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn missing_fields_have_their_defaults() {
     let top = read(TEXT, &[]).unwrap();
     assert_eq!(top.shape, Kind::TwoTiers(Tiers { leaves: 2, latency_us: 1.0 }));
     assert_eq!(top.transport, Transport::default());
@@ -236,7 +236,7 @@ fn assignments_set_every_field_add_to_lists_and_replace_tables() {
 }
 
 #[test]
-fn mistakes_in_files_say_where_and_what_is_allowed() {
+fn errors_in_files_name_the_position_and_the_allowed_values() {
     let with = |rest: &str| format!("{TEXT}{rest}\n");
     let cases = [
         (
@@ -301,9 +301,9 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
     }
 }
 
-/// Invalid TOML is reported with its place, an unreadable file without lines.
+/// Invalid TOML is reported with its position, an unreadable file without a line number.
 #[test]
-fn files_that_are_no_toml_or_not_there_are_told_apart() {
+fn invalid_unreadable_and_missing_files_are_distinguished() {
     let shown = read(&TEXT.replace("leaves = 2", "leaves = "), &[]).unwrap_err().to_string();
     assert!(shown.starts_with("dir/x.toml:4:10: not TOML: "), "{shown}");
     let shown = Document::load(Path::new("/dev/null/x.toml")).unwrap_err().to_string();
@@ -313,7 +313,7 @@ fn files_that_are_no_toml_or_not_there_are_told_apart() {
 }
 
 #[test]
-fn mistakes_in_assignments_name_the_assignment() {
+fn errors_in_assignments_name_the_assignment() {
     let cases = [
         ("transport.reps.buffer=9", "`buffer` is 9; allowed: a whole number from 1 to 8"),
         (
@@ -343,7 +343,7 @@ fn mistakes_in_assignments_name_the_assignment() {
 }
 
 #[test]
-fn rules_between_fields_point_at_what_was_written() {
+fn errors_between_fields_name_the_position() {
     let mut document = document(TEXT);
     assert_eq!(document.mistake("shape.leaves", "odd").to_string(), "dir/x.toml:4:10: odd");
     assert_eq!(document.mistake("shape.spines", "odd").to_string(), "dir/x.toml:2:1: odd");
@@ -354,7 +354,7 @@ fn rules_between_fields_point_at_what_was_written() {
 }
 
 #[test]
-fn the_schema_is_closed_and_knows_auto() {
+fn the_schema_is_closed_and_allows_auto() {
     let schema = schema::<Top>();
     let transport = &schema["properties"]["transport"];
     assert_eq!((&schema["additionalProperties"], &transport["additionalProperties"]), (&json!(false), &json!(false)));
@@ -394,7 +394,7 @@ fn the_documentation_has_a_table_for_each_table() {
     assert_eq!(meanings.get("transport.reps.buffer").as_deref(), Some("Entropy values cached."));
     assert_eq!(meanings.get("event.0.factor").as_deref(), Some("What is left. Only with rate."));
     assert_eq!(meanings.get("transport.reps.bufer"), None);
-    assert_eq!(meanings.get("event.factor"), meanings.get("event.0.factor"), "a table that stands alone");
+    assert_eq!(meanings.get("event.factor"), meanings.get("event.0.factor"), "a path without an index");
     assert_eq!(meanings.get("event.nonsense"), None);
     assert_eq!(meanings.named("buffer"), ["transport.reps.buffer"]);
     let words = meanings.words();
@@ -405,7 +405,7 @@ fn the_documentation_has_a_table_for_each_table() {
 }
 
 #[test]
-fn bytes_take_suffixes_and_nothing_else() {
+fn byte_sizes_accept_binary_suffixes_only() {
     let bytes = |text: &str| text.parse().ok().map(ByteSize::bytes);
     let good = [("0", 0), ("1_500", 1500), ("4 MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2_000_000_000), ("7 B", 7)];
     good.iter().for_each(|(text, value)| assert_eq!(bytes(text), Some(*value), "{text}"));
@@ -414,14 +414,14 @@ fn bytes_take_suffixes_and_nothing_else() {
     }
 }
 
-/// The variants of a document with `lines` in `[transport]`.
+/// Expands a document with `lines` in `[transport]` into its variants.
 fn variants(lines: &str, most: usize) -> Result<Vec<Document>, Mistake> {
     let text = format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = [2, 4]\n[transport]\n{lines}");
     Document::parse(Path::new("dir/s.toml"), &text).unwrap().variants::<Top>(most)
 }
 
 #[test]
-fn lists_in_place_of_a_value_are_axes() {
+fn lists_instead_of_a_value_are_axes() {
     let plain = document("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = 2\n");
     assert_eq!(plain.variants::<Top>(1).unwrap(), std::slice::from_ref(&plain));
     let all = variants("", 10).unwrap();
@@ -436,7 +436,7 @@ fn lists_in_place_of_a_value_are_axes() {
 
 #[test]
 fn a_wrong_value_of_an_axis_is_named_with_its_place() {
-    let said = |text: &str, most| {
+    let error_of = |text: &str, most| {
         let document = Document::parse(Path::new("s.toml"), text).unwrap();
         let all = document
             .variants::<Top>(most)
@@ -444,13 +444,13 @@ fn a_wrong_value_of_an_axis_is_named_with_its_place() {
         all.unwrap_err().to_string()
     };
     let with = |leaves: &str| format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = {leaves}\n");
-    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: a whole number from 1 to 8");
-    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: a whole number from 1 to 8");
-    assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
+    assert_eq!(error_of(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: a whole number from 1 to 8");
+    assert_eq!(error_of(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: a whole number from 1 to 8");
+    assert_eq!(error_of(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
     let many = "s.toml:4:10: this list leads to 3 combinations of values; allowed: at most 2";
-    assert_eq!(said(&with("[2, 3, 4]"), 2), many);
-    // The tag of a table's variants is not an axis.
-    assert!(said("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
+    assert_eq!(error_of(&with("[2, 3, 4]"), 2), many);
+    // The tag that selects a table's variant cannot be an axis.
+    assert!(error_of("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn assigned_lists_are_axes_too_and_combine() {
     assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
 }
 
-/// Like a single word: the shell removes quotes.
+/// A list of bare words is accepted as a single bare word is, because the shell removes quotes.
 #[test]
 fn assigned_lists_take_words_without_quotes() {
     let set = |value: &str| {
@@ -483,7 +483,7 @@ fn assigned_lists_take_words_without_quotes() {
 }
 
 #[test]
-fn resolved_settings_are_a_file_that_says_the_same() {
+fn resolved_settings_read_back_the_same() {
     let mut document = Document::parse(
         Path::new("dir/s.toml"),
         "name = \"x\"\n[shape]\nkind = \"drawn\"\nfile = \"f.topo\"\n[[event]]\nlink = \"a->b\"\naction = \"down\"\n[[event]]\nlink = \"c \\\"d\\\"\"\naction = \"down\"\n",
@@ -492,12 +492,12 @@ fn resolved_settings_are_a_file_that_says_the_same() {
     document.assign("name", "5", "--set name=5").unwrap();
     let text = toml::to_string(&document.resolved::<Top>().unwrap()).unwrap();
     let again = Document::parse(Path::new("elsewhere/scenario.toml"), &text).unwrap();
-    let (mut meant, found): (Top, Top) =
+    let (mut original, found): (Top, Top) =
         (document.read().unwrap(), again.read().unwrap_or_else(|error| panic!("{error}\n{text}")));
     let there = std::path::absolute("dir/f.topo").unwrap();
-    if let Kind::Drawn { file, .. } = &mut meant.shape {
+    if let Kind::Drawn { file, .. } = &mut original.shape {
         *file = there.display().to_string();
     }
-    assert_eq!(found, meant, "{text}");
+    assert_eq!(found, original, "{text}");
     assert_eq!(document.files::<Top>(), [Path::new("dir/f.topo")]);
 }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_not_read_to_it() {
+    fn endless_files_are_not_read_to_the_end() {
         let error = read_file(Path::new("/dev/zero"), 1000).unwrap_err();
         assert_eq!(error.to_string(), "it is larger than 1000 bytes");
         assert_eq!(read_text(&b"1234"[..], 4).unwrap(), "1234");

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_messages_begin_anew() {
+    fn message_numbers_wrap() {
         let mut early = Early::default();
         let numbers = || (u32::MAX - 2..=u32::MAX).chain(0..3);
         numbers().rev().for_each(|number| early.put(number, Bytes::from(vec![number as u8])).unwrap());
@@ -231,7 +231,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-39 a number comes twice
     #[test]
-    fn a_number_comes_once() {
+    fn a_repeated_number_is_rejected() {
         let mut early = Early::default();
         early.put(5, Bytes::from_static(b"one")).unwrap();
         assert!(early.put(5, Bytes::from_static(b"two")).is_err());
@@ -239,7 +239,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-39 a reader ends
     #[test]
-    fn what_came_early_is_bounded() {
+    fn early_messages_are_bounded() {
         for (bytes, most) in [(0, 255), (1 << 10, 255), (1 << 20, 8), (WINDOW_BYTES, 1)] {
             let mut early = Early::default();
             let message = Bytes::from(vec![0; bytes]);

@@ -1,4 +1,4 @@
-//! Handles, over a network in memory in real time.
+//! Asynchronous handles on an in-memory network in real time.
 
 mod streams;
 
@@ -24,14 +24,14 @@ use crate::{
 };
 
 /// A network in real time.
-struct Running {
+struct RunningNetwork {
     network: MemoryNetwork,
     stop: Arc<AtomicBool>,
     give_up: Duration,
 }
 
-impl Running {
-    /// Give-up times are long enough for a machine that stalls for a second.
+impl RunningNetwork {
+    /// Creates a network whose give-up time tolerates a machine that stalls for a second.
     fn new(impairments: Impairments) -> Self {
         Self::giving_up(impairments, Duration::from_secs(20))
     }
@@ -61,7 +61,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningNetwork {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -73,7 +73,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn many_messages_both_ways_over_a_rough_network() {
+fn many_messages_in_both_directions_over_a_lossy_network() {
     let rough = Impairments {
         delay_ps: 20 * US,
         jitter_ps: 50 * US,
@@ -82,7 +82,7 @@ fn many_messages_both_ways_over_a_rough_network() {
         corrupt_ppm: 20_000,
         ..Impairments::default()
     };
-    let network = Running::new(rough);
+    let network = RunningNetwork::new(rough);
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -109,7 +109,7 @@ fn many_messages_both_ways_over_a_rough_network() {
 
 #[test]
 fn concurrent_sends_beyond_every_queue() {
-    let network = Running::new(Impairments::default());
+    let network = RunningNetwork::new(Impairments::default());
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -132,13 +132,13 @@ fn concurrent_sends_beyond_every_queue() {
 }
 
 #[test]
-fn a_removed_interface_ends_everything_that_waits() {
-    let network = Running::new(Impairments::delay(US));
+fn a_removed_interface_ends_all_waits() {
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
         let (ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
-        // The server, on the second port, waits for a message and for another client.
+        // The server, on the second port, waits for a message and for a new connection.
         network.network.set_link(1, LinkState::Removed);
         let (message, client_error) = tokio::join!(theirs.recv(), server.accept());
         assert!(matches!(message, Err(Error::Connection(ConnectionError::InterfaceGone))));
@@ -150,32 +150,32 @@ fn a_removed_interface_ends_everything_that_waits() {
 
 #[test]
 fn errors_reach_the_handles() {
-    // Under load a thread may be delayed by several tenths of a second.
-    let network = Running::giving_up(Impairments::delay(US), Duration::from_secs(2));
+    // On a busy machine a thread may be delayed by several tenths of a second.
+    let network = RunningNetwork::giving_up(Impairments::delay(US), Duration::from_secs(2));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
         let refused = client.connect(peer(1, false)).await;
         assert!(matches!(refused, Err(Error::Connection(ConnectionError::Refused))));
-        let nobody = client.connect(peer(7, false)).await;
-        assert!(matches!(nobody, Err(Error::Connection(ConnectionError::ConnectTimeout))));
+        let unreachable = client.connect(peer(7, false)).await;
+        assert!(matches!(unreachable, Err(Error::Connection(ConnectionError::ConnectTimeout))));
         let unknown = client.connect(address(1, false)).await;
-        assert!(matches!(unknown, Err(Error::NoRoutes(whose)) if whose == address(1, false)));
+        assert!(matches!(unknown, Err(Error::NoRoutes(refused_address)) if refused_address == address(1, false)));
         let (theirs, ours) = tokio::join!(server.connect(peer(0, false)), client.accept());
         let (theirs, mut ours) = (theirs.unwrap(), ours.unwrap());
         let too_long = ours.send(vec![0; 65 << 20].into()).await;
         assert!(matches!(too_long, Err(Error::Send(SendError::Size { .. }))));
         network.network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
-        let unheard = ours.send(content(1, 10)).await;
-        assert!(matches!(unheard, Err(Error::Connection(ConnectionError::PeerUnresponsive))));
+        let unacknowledged = ours.send(content(1, 10)).await;
+        assert!(matches!(unacknowledged, Err(Error::Connection(ConnectionError::PeerUnresponsive))));
         assert!(matches!(ours.recv().await, Err(Error::Connection(ConnectionError::PeerUnresponsive))));
         drop(theirs);
     });
 }
 
-/// Handles are dropped while messages wait for room in the endpoint, and for delivery.
+/// Handles are dropped while messages wait for space in the endpoint and for delivery.
 #[test]
-fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
-    let network = Running::new(Impairments::delay(100 * US));
+fn a_closed_endpoint_has_delivered_everything() {
+    let network = RunningNetwork::new(Impairments::delay(100 * US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -196,10 +196,10 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
     });
 }
 
-/// Including those with handles: everything sent arrives, then the handles report the close.
+/// Also connections with live handles: everything sent arrives, then the handles report the close.
 #[test]
-fn closing_an_endpoint_closes_the_connections_that_are_in_use() {
-    let network = Running::new(Impairments::delay(100 * US));
+fn closing_an_endpoint_closes_connections_in_use() {
+    let network = RunningNetwork::new(Impairments::delay(100 * US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());

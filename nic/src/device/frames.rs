@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_audit_finds_what_is_wrong() {
+    fn the_audit_detects_every_inconsistency() {
         let books = || {
             let mut frames = Frames::new(4);
             frames.take(FrameState::Held).unwrap();

@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// So few under Miri, which tries other interleavings by its seeds.
+    /// One round under Miri, which tries other interleavings by its seeds.
     const ROUNDS: u32 = if cfg!(miri) { 1 } else { 2_000 };
     const EACH: u32 = 3;
 
@@ -168,7 +168,7 @@ mod tests {
         Shard::all(3).map(|shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&mailboxes))).collect()
     }
 
-    /// Takes until the shard may sleep, as a driver does.
+    /// Receives until the shard may sleep, as a driver does.
     fn drain(mailbox: &mut Mailbox<u32>) -> Vec<u32> {
         let mut quiet = 0;
         let looks = std::iter::from_fn(|| {
@@ -179,9 +179,10 @@ mod tests {
         looks.flatten().collect()
     }
 
-    /// Two shards hand frames over while the third goes to sleep: whatever it has not seen by then has woken it.
+    /// Two shards forward frames while the third goes to sleep: every frame that it has not
+    /// received by then has woken it.
     #[test]
-    fn nothing_that_is_handed_over_is_slept_through() {
+    fn no_shard_sleeps_with_frames_in_its_inbox() {
         for _ in 0..ROUNDS {
             let mut mailboxes = mailboxes(2 * EACH as usize);
             let mut taker = mailboxes.remove(0);
@@ -197,7 +198,11 @@ mod tests {
                 drain(&mut taker)
             });
             let inbox = &taker.mailboxes.inboxes[0];
-            assert!(inbox.parcels.is_empty() || inbox.waker.is_woken(), "it sleeps on {} frames", inbox.parcels.len());
+            assert!(
+                inbox.parcels.is_empty() || inbox.waker.is_woken(),
+                "asleep with {} frames unread",
+                inbox.parcels.len()
+            );
             taken.extend(drain(&mut taker));
             assert!([0, EACH].iter().all(|first| {
                 let from = first..&(first + EACH);
@@ -205,12 +210,12 @@ mod tests {
             }));
             taken.sort_unstable();
             assert!(taken.iter().copied().eq(0..2 * EACH), "{taken:?}");
-            assert!(!taker.mailboxes.inboxes[0].waker.is_woken(), "nothing is left to wake for");
+            assert!(!taker.mailboxes.inboxes[0].waker.is_woken(), "woken with an empty inbox");
         }
     }
 
     #[test]
-    fn a_full_inbox_hands_back() {
+    fn a_full_inbox_returns_the_frame() {
         let mut mailboxes = mailboxes(1);
         assert_eq!((mailboxes[1].hand(0, 7), mailboxes[2].hand(0, 8)), (Ok(()), Err(8)));
         assert_eq!((mailboxes[0].take(), mailboxes[0].take()), (Some(7), None));
@@ -218,7 +223,7 @@ mod tests {
 
     #[cfg(feature = "xdp")]
     #[test]
-    fn a_shard_that_has_ended_hands_back() {
+    fn the_inbox_of_a_closed_shard_returns_the_frame() {
         let mut mailboxes = mailboxes(1);
         mailboxes[0].close();
         assert_eq!(mailboxes[1].hand(0, 7), Err(7));

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_of_a_host_spread_over_the_endpoints_of_its_peer() {
+    fn connections_are_spread_over_the_shards_of_the_peer() {
         let own = [10, 0, 0, 7].into();
         for (ours, theirs) in [(1, 2), (2, 2), (4, 2), (2, 8), (8, 64)] {
             let server = Shard::all(theirs).next().unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_one_to_sixty_four() {
+    fn there_are_1_to_64_shards() {
         assert_eq!(Shard::all(0).collect::<Vec<_>>(), [Shard::WHOLE]);
         assert_eq!(Shard::all(100).count(), 64);
     }

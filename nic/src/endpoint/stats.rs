@@ -156,13 +156,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_counter_has_a_name_of_its_own() {
+    fn every_counter_has_a_distinct_name() {
         let mut stats = EndpointStats { invalid: 7, ..EndpointStats::default() };
         (0..3).for_each(|_| stats.sent.count(&Body::Data(Default::default())));
         let mut names: Vec<_> = stats.iter().map(|(name, _)| name).collect();
         assert!(stats.iter().any(|counter| counter == ("sent_data".into(), 3)));
         assert!(stats.iter().any(|counter| counter == ("invalid".into(), 7)));
-        // Two sets of kinds, and every other field.
+        // The counters of two sets of kinds, and every other field.
         assert_eq!(names.len(), size_of::<EndpointStats>() / size_of::<u64>());
         names.sort_unstable();
         names.dedup();

@@ -1,5 +1,6 @@
-//! Endpoints joined by a network in memory.
+//! Endpoints on an in-memory network.
 
+mod arbitrary;
 mod credit;
 mod delivery;
 mod early_acks;
@@ -9,7 +10,6 @@ mod handshake;
 mod hostile;
 mod in_place;
 mod late;
-mod liars;
 mod next_hops;
 mod reachable;
 mod rekey;
@@ -59,7 +59,7 @@ pub(crate) fn flow(v6: bool) -> FlowConfig {
     FlowConfig::new(BalancerKind::Reps, path, header)
 }
 
-/// For tests in real time on a busy machine: round trips of milliseconds.
+/// Settings for tests in real time on a busy machine: round trips of milliseconds.
 pub(crate) fn slow(flow: FlowConfig) -> FlowConfig {
     let rto = RtoConfig { initial_ps: 5 * MS, min_ps: 5 * MS, max_ps: 50 * MS };
     FlowConfig { rto, give_up_ps: 500 * MS, ..flow }
@@ -75,12 +75,12 @@ pub(crate) fn config(host: usize, v6: bool) -> EndpointConfig {
     }
 }
 
-/// Bytes that differ from message to message and from place to place.
+/// Returns bytes that differ between messages and between offsets.
 pub(crate) fn content(seed: usize, bytes: usize) -> Bytes {
     (0..bytes).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8).wrapping_add(seed * 7)) as u8).collect()
 }
 
-/// Endpoints, their network, and everything that they reported.
+/// Endpoints, their network, and all events that they reported.
 pub(crate) struct Rig {
     pub(crate) network: MemoryNetwork,
     pub(crate) endpoints: Vec<Endpoint<MemoryDevice>>,
@@ -88,7 +88,7 @@ pub(crate) struct Rig {
     pub(crate) now: Time,
     pub(crate) v6: bool,
     /// Hosts that are no longer polled.
-    pub(crate) dead: Vec<bool>,
+    pub(crate) stopped: Vec<bool>,
 }
 
 impl Rig {
@@ -111,7 +111,7 @@ impl Rig {
                 Endpoint::new(network.attach(mac(host)), config).unwrap()
             })
             .collect();
-        Self { network, endpoints, events: vec![Vec::new(); hosts], now: Time::ZERO, v6, dead: vec![false; hosts] }
+        Self { network, endpoints, events: vec![Vec::new(); hosts], now: Time::ZERO, v6, stopped: vec![false; hosts] }
     }
 
     pub(crate) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
@@ -119,19 +119,20 @@ impl Rig {
         self.endpoints[from].connect(self.now, peer, None).unwrap()
     }
 
-    /// Moves on to `now`; returns when something is next due.
+    /// Advances to `now`; returns when something is next due.
     pub(crate) fn step(&mut self, now: Time) -> Time {
         self.now = now;
         self.network.advance(now);
         let mut next_at = Time::NEVER;
-        for (host, endpoint) in self.endpoints.iter_mut().enumerate().filter(|(host, _)| !self.dead[*host]) {
+        for (host, endpoint) in self.endpoints.iter_mut().enumerate().filter(|(host, _)| !self.stopped[*host]) {
             next_at = next_at.min(endpoint.poll(now).unwrap_or(Time::NEVER));
             self.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
         }
         next_at.min(self.network.next_due().unwrap_or(Time::NEVER)).max(now.next())
     }
 
-    /// Goes from one due time to the next, at most `tick_ps` apart and at least 100 ns, until `done` or `limit_ps`.
+    /// Steps from one due time to the next, by at least 100 ns and at most `tick_ps`, until `done`
+    /// returns true or `limit_ps` has passed.
     pub(crate) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now.after(limit_ps);
         while self.now < end {
@@ -144,7 +145,7 @@ impl Rig {
         false
     }
 
-    /// Messages received by a host: connection, number, bytes.
+    /// Returns the messages received by a host: connection, number, bytes.
     pub(crate) fn received(&self, host: usize) -> Vec<(ConnectionId, MessageId, Bytes)> {
         let pick = |event: &EndpointEvent| match event {
             EndpointEvent::Received { connection, message, data, .. } => Some((*connection, *message, data.clone())),
@@ -177,7 +178,7 @@ impl Rig {
         self.events[host].iter().filter_map(pick).collect()
     }
 
-    /// Every frame is where it should be, on every device, and none is held by its endpoint.
+    /// Checks that every frame is accounted for on every device, and that endpoints hold none.
     pub(crate) fn audit(self) {
         for endpoint in self.endpoints {
             let device = endpoint.into_device();

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_from_an_error() {
+    fn answers_and_errors_are_distinguished() {
         let mut refused = request(2, 0, 0, &[]);
         refused[HEADER..HEADER + 4].copy_from_slice(&(-libc::ENOENT).to_ne_bytes());
         refused[4..6].copy_from_slice(&2_u16.to_ne_bytes());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_declares_nothing_and_names_are_the_kernels() {
+    fn features_of_loopback_and_names_of_features() {
         match Declared::of(1) {
             Ok(declared) => assert!(!declared.native() && declared.names().is_empty()),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),

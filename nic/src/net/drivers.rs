@@ -186,21 +186,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_versions_are_read() {
+    fn kernel_versions_are_parsed() {
         assert_eq!(kernel("6.18.0-rc1+"), Some((6, 18)));
         assert_eq!(kernel("5.10"), Some((5, 10)));
         assert_eq!(kernel(""), None);
     }
 
     #[test]
-    fn limits_are_those_of_the_smallest_buffer() {
+    fn limits_follow_from_the_smallest_buffer() {
         let limits = ["mlx5_core", "ice", "ixgbe", "gve", "igc", "8139too"].map(mtu_limit);
         assert_eq!(limits, [Some(3498), Some(3046), Some(3050), Some(2032), Some(1500), None]);
         assert_eq!([receives_up_to("vmxnet3"), receives_up_to("igb")], [Some(3050), None]);
     }
 
     #[test]
-    fn trust_is_of_a_driver_on_a_kernel() {
+    fn trust_depends_on_driver_and_kernel() {
         let is_broken = |trust| matches!(trust, Trust::Broken { .. });
         let table = [
             ("mlx5_core", (5, 14), Trust::Untried, true),

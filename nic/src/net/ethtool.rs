@@ -274,15 +274,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_not_there_is_enodev() {
+    fn a_missing_interface_is_enodev() {
         for name in ["spray-nope", "a name longer than the kernel's", "a\0b"] {
-            let asked = Ethtool::open(name).and_then(|ethtool| ethtool.channels());
-            assert_eq!(asked.unwrap_err().raw_os_error(), Some(libc::ENODEV), "{name}");
+            let channels = Ethtool::open(name).and_then(|ethtool| ethtool.channels());
+            assert_eq!(channels.unwrap_err().raw_os_error(), Some(libc::ENODEV), "{name}");
         }
     }
 
     #[test]
-    fn loopback_tells_its_mtu_and_features_and_no_rings() {
+    fn loopback_has_an_mtu_and_features_but_no_rings() {
         let lo = Ethtool::open("lo").unwrap();
         assert!(lo.mtu().unwrap() > 1500);
         assert_eq!(lo.rings().unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));

@@ -127,36 +127,37 @@ mod tests {
 
     /// Without the kernel, which may not support bonds.
     #[test]
-    fn every_kind_works_or_says_what_to_use_instead() {
+    fn every_kind_is_usable_or_names_an_alternative() {
         let nic = Interface { master: Some(9), ..of_kind(2, "eth0", "") };
-        let said = |interface: &Interface, all: &[Interface]| match interface.fitness(all) {
+        let verdict = |interface: &Interface, all: &[Interface]| match interface.fitness(all) {
             Fitness::Good => "good".to_string(),
             Fitness::Slow(verdict) => format!("slow: {}: {}", verdict.is, verdict.instead),
             Fitness::Unfit(verdict) => format!("unfit: {}: {}", verdict.is, verdict.instead),
         };
         for kind in ["", "veth", "tun"] {
-            assert_eq!(said(&of_kind(2, "eth0", kind), &[]), "good", "{kind}");
+            assert_eq!(verdict(&of_kind(2, "eth0", kind), &[]), "good", "{kind}");
         }
         for kind in ["bond", "team"] {
             let all = [nic.clone(), of_kind(9, "up0", kind)];
             assert!(
-                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: remove a member")),
+                verdict(&all[1], &all).starts_with(&format!("unfit: a {kind}: remove a member")),
                 "{}",
-                said(&all[1], &all)
+                verdict(&all[1], &all)
             );
-            assert!(said(&all[1], &all).contains("`ip link set eth0 nomaster`"));
-            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): remove it")));
+            assert!(verdict(&all[1], &all).contains("`ip link set eth0 nomaster`"));
+            assert!(verdict(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): remove it")));
         }
         let all = [nic.clone(), of_kind(9, "br0", "bridge")];
-        assert_eq!(said(&all[0], &all), "good");
+        assert_eq!(verdict(&all[0], &all), "good");
         assert!(
-            said(&all[1], &all).starts_with("slow: a bridge: use the member port")
-                && said(&all[1], &all).contains("(eth0)")
+            verdict(&all[1], &all).starts_with("slow: a bridge: use the member port")
+                && verdict(&all[1], &all).contains("(eth0)")
         );
         for kind in ON_ANOTHER {
             let above = Interface { lower: Some(2), ..of_kind(5, "x", kind) };
             assert!(
-                said(&above, &all).ends_with("(eth0)") && said(&above, &all).starts_with(&format!("slow: a {kind}"))
+                verdict(&above, &all).ends_with("(eth0)")
+                    && verdict(&above, &all).starts_with(&format!("slow: a {kind}"))
             );
             assert!(above.is_on(&nic) && !nic.is_on(&above));
         }
@@ -166,7 +167,7 @@ mod tests {
             (Interface { is_ethernet: false, ..of_kind(3, "t", "tun") }, "an interface without Ethernet (tun)"),
             (Interface { is_ethernet: false, ..of_kind(3, "ib0", "") }, "an interface without Ethernet"),
         ] {
-            assert_eq!(said(&interface, &[]), format!("unfit: {is}: {NIC_INSTEAD}"));
+            assert_eq!(verdict(&interface, &[]), format!("unfit: {is}: {NIC_INSTEAD}"));
         }
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_of_ours_that_is_quoted_is_told_from_others() {
+    fn icmp_errors_about_our_frames_are_recognised() {
         let (own, peer) = ([10, 0, 0, 1], [10, 0, 0, 2]);
         let message = |kind: u8, code: u8, protocol: u8, from: [u8; 4], port: u16| {
             let mut quoted = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];

@@ -1,4 +1,4 @@
-//! Queries of interfaces, on a veth in a namespace of the test's thread.
+//! Queries of interfaces, on a veth pair in a namespace of the test's thread.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::drivers::mtu_limit;
 use super::ethtool::Ethtool;
 use crate::xdp::{AttachMode, SteerProgram};
 
-/// Runs `test` in a new namespace with a veth, `eth0` and `eth1`, both up.
+/// Runs `test` in a new namespace with a veth pair, `eth0` and `eth1`, both up.
 fn in_namespace(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
@@ -38,7 +38,7 @@ fn attach(interface: &Interface) -> (SteerProgram, AttachMode) {
 }
 
 #[test]
-fn an_interface_is_found_by_every_name_with_all_that_the_kernel_knows() {
+fn an_interface_is_found_by_every_name() {
     in_namespace(|| {
         let long = "an-altname-longer-than-names-may-be";
         ip("link property add dev eth0 altname other");
@@ -59,7 +59,7 @@ fn an_interface_is_found_by_every_name_with_all_that_the_kernel_knows() {
 }
 
 #[test]
-fn parts_of_a_bridge_name_it() {
+fn members_of_a_bridge_name_it() {
     in_namespace(|| {
         ip("link add br0 type bridge");
         ip("link set eth1 master br0");
@@ -71,7 +71,7 @@ fn parts_of_a_bridge_name_it() {
 }
 
 #[test]
-fn the_driver_of_a_veth_tells_and_takes_settings() {
+fn settings_of_a_veth_are_read_and_written() {
     in_namespace(|| {
         let ethtool = Ethtool::open("eth0").unwrap();
         let driver = ethtool.driver().unwrap();
@@ -91,19 +91,19 @@ fn the_driver_of_a_veth_tells_and_takes_settings() {
 
 /// Checks the only row of the table that needs no hardware.
 #[test]
-fn the_longest_mtu_of_a_veth_is_the_tables() {
+fn the_maximum_mtu_of_a_veth_is_that_of_the_table() {
     in_namespace(|| {
         let limit = mtu_limit("veth").unwrap();
         ip(&format!("link set eth1 mtu {limit}"));
         let eth0 = Interface::find("eth0").unwrap();
         assert_eq!(attach(&eth0).1, AttachMode::Native);
         ip(&format!("link set eth1 mtu {}", limit + 1));
-        assert_eq!(attach(&eth0).1, AttachMode::Generic, "the other side's frames are longer than a buffer");
+        assert_eq!(attach(&eth0).1, AttachMode::Generic, "the peer's frames are longer than a buffer");
     });
 }
 
 #[test]
-fn a_veth_declares_native_xdp_where_the_kernel_tells() {
+fn a_veth_declares_native_xdp_if_the_kernel_reports_it() {
     in_namespace(|| match Declared::of(Interface::find("eth0").unwrap().index) {
         Ok(declared) => assert!(declared.native() && declared.redirect() && !declared.zero_copy(), "{declared:?}"),
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),

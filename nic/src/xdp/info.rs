@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loaded_program_is_told_by_its_number() {
+    fn a_loaded_program_is_identified_by_its_id() {
         if !spray_test_support::has_root() {
             return;
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_frames_to_this_host_are_taken() {
+    fn only_frames_to_this_host_are_redirected() {
         if !spray_test_support::has_root() {
             return;
         }
@@ -169,9 +169,9 @@ mod tests {
         for v6 in [false, true] {
             assert!(!steer.takes(&frame_to(MACS[1], address(2, v6))), "to another host");
             assert!(!steer.takes(&frame_to(MACS[0], address(2, v6))), "this host is a router on the way");
-            assert!(!steer.takes(&frame_to(MACS[1], address(1, v6))), "the interface takes whatever passes");
+            assert!(!steer.takes(&frame_to(MACS[1], address(1, v6))), "the interface is promiscuous");
         }
-        assert!(!steer.takes(&frame_to([0; 6], [0, 0, 0, 0].into())), "as empty as an unused place");
+        assert!(!steer.takes(&frame_to([0; 6], [0, 0, 0, 0].into())), "equal to an empty map slot");
         let mut other = frame_to(MACS[0], own[0]);
         other[spray_wire::offsets::udp_payload_offset(false)] = 0x12;
         assert!(!steer.takes(&other), "a datagram of another program");

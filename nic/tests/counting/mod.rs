@@ -1,16 +1,16 @@
-//! An allocator that counts, for tests of what is allocated.
+//! A counting allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts this thread's allocations.
+/// Forwards to the system's allocator and counts this thread's allocations.
 pub struct Counting;
 
-/// What one thread has allocated.
+/// The allocations of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     pub allocations: u64,
-    /// Bytes that it has allocated and not freed.
+    /// Bytes allocated and not yet freed.
     pub live_bytes: i64,
 }
 
@@ -18,13 +18,13 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { allocations: 0, live_bytes: 0 }) };
 }
 
-/// What this thread has allocated so far.
+/// Returns the counts of this thread so far.
 pub fn counts() -> Counts {
     COUNTS.with(Cell::get)
 }
 
-// SAFETY: every call is passed on unchanged to the system's allocator; the counter allocates nothing, being const and without a
-// destructor.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counter itself allocates
+// nothing, because it is const and has no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNTS.with(|counts| {

@@ -78,14 +78,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_of_the_loopback_interface_unless_an_address_is_given() {
+    fn a_port_without_address_is_on_loopback() {
         let port = |text: &str| text.parse::<Listen>().map(|listen| listen.0.to_string());
         assert_eq!(port("9464").unwrap(), "127.0.0.1:9464");
         assert_eq!(port("[::]:9464").unwrap(), "[::]:9464");
         assert!(port("localhost:9464").is_err() && port("70000").is_err());
     }
 
-    fn ask(address: SocketAddr, request: &str) -> String {
+    fn request(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -94,12 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn they_are_served_as_they_are_at_the_moment_and_nothing_else_is() {
+    fn only_current_metrics_are_served() {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
-        let ask_for = |what: &str| ask(address, &format!("{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
-        let get = |path: &str| ask_for(&format!("GET {path}"));
+        let request_of =
+            |what: &str| request(address, &format!("{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        let get = |path: &str| request_of(&format!("GET {path}"));
         let part = metrics.part().unwrap();
         part.put(vec![Metric::counter("frames", "Frames").with(vec![("kind", "da\"ta".into())], 7.0)]);
         let value = "spray_frames_total{kind=\"da\\\"ta\"} 7.0\n";
@@ -110,26 +111,26 @@ mod tests {
         );
         let family = "# HELP spray_frames Frames\n# TYPE spray_frames counter\n";
         assert!(open.ends_with(&format!("\r\n\r\n{family}{value}# EOF\n")), "{open}");
-        let head = ask_for("HEAD /metrics");
+        let head = request_of("HEAD /metrics");
         assert_eq!(head, open[..head.len()]);
         assert!(head.ends_with("\r\n\r\n"), "{head}");
         part.put(vec![Metric::gauge("runs", "Runs").with(vec![], 0.5)]);
         let second = get("/metrics");
         assert!(second.contains("spray_runs 0.5\n") && !second.contains("frames"), "{second}");
         assert!(get("/other").starts_with("HTTP/1.1 404"));
-        assert!(ask_for("POST /metrics").starts_with("HTTP/1.1 405"));
-        assert!(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
+        assert!(request_of("POST /metrics").starts_with("HTTP/1.1 405"));
+        assert!(request(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
     }
 
     #[test]
-    fn clients_that_say_nothing_keep_nobody_else_out() {
+    fn silent_clients_do_not_block_others() {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
         let idle: Vec<TcpStream> = (0..8 * server::CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let answer = request(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        // Who came first has given way.
+        // The oldest client was disconnected.
         assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0);
     }
 }

@@ -119,7 +119,7 @@ mod tests {
         Time::from_ps(seconds * PS_PER_S)
     }
 
-    /// A connection that has moved this number of bytes in a window.
+    /// Returns a connection that has moved this number of bytes in a window.
     fn slot(id: usize, address: [u8; 4], key: Option<PublicKey>, bytes: u64) -> Slot<usize> {
         let mut pace = Pace::new(Time::ZERO);
         pace.on_bytes(bytes, at(10));
@@ -136,11 +136,11 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-27 the one that has been overdue longest is evicted
-    fn who_owes_something_longest_gives_way_first_and_then_who_is_slow() {
+    fn the_longest_overdue_is_evicted_first_and_then_the_slowest() {
         let fast = |id| slot(id, [10, 0, 0, id as u8], None, 1 << 30);
         let mut all: Vec<_> = (0..4).map(fast).collect();
         let new = party([10, 0, 0, 9], None);
-        assert_eq!(gives_way(&all, &new), None, "each has its share, and sends");
+        assert_eq!(gives_way(&all, &new), None, "each party is within its share and sends");
         (all[1].overdue_ps, all[2].overdue_ps) = (Some(5), Some(7));
         all[3] = slot(3, [10, 0, 0, 3], None, 5);
         assert_eq!(gives_way(&all, &new), Some(2));
@@ -152,12 +152,12 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
-    fn who_is_new_or_waits_for_this_side_is_not_slow() {
+    fn new_or_waiting_connections_are_not_slow() {
         let mut pace = Pace::new(Time::ZERO);
         pace.on_bytes(5, at(9));
         assert_eq!(pace.window_bytes, None);
         pace.on_bytes(50_000, at(20));
-        assert_eq!(pace.window_bytes, Some(25_000), "in 10 s of them");
+        assert_eq!(pace.window_bytes, Some(25_000), "over the last 10 s");
         pace.restart(50_000, at(20));
         assert_eq!(pace.window_bytes, Some(u64::MAX));
         pace.on_bytes(50_007, at(30));
@@ -167,7 +167,7 @@ mod tests {
     /// Nine fast connections of a party with many addresses, and one of another party.
     #[test]
     //= docs/specs/endpoint.md#END-27 at least two places more
-    fn a_key_a_network_and_an_address_have_their_share_of_places() {
+    fn keys_networks_and_addresses_share_the_places() {
         let [one, two] = keys();
         type Addresses = fn(usize) -> [u8; 4];
         let cases: [(Addresses, [Option<PublicKey>; 2], [u8; 4]); 4] = [
@@ -184,7 +184,7 @@ mod tests {
                 let id = gives_way(&all, &new).unwrap_or_else(|| panic!("{own:?}: {place}"));
                 assert_eq!(id == 4, place == 0, "{own:?}: the slowest first");
                 let at = all.iter().position(|it| it.id == id).unwrap();
-                assert!(id < 9, "{own:?}: its own do not give way");
+                assert!(id < 9, "{own:?}: its own connections are not evicted");
                 all[at] = slot(100 + place, own, ours, 1 << 30);
             }
             assert_eq!(gives_way(&all, &new), None, "{own:?}: five and four");

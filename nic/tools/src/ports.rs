@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_clash_where_the_kernel_gives_one_that_is_not_reserved() {
+    fn unreserved_ephemeral_ports_conflict() {
         let usual = ephemeral("32768\t60999\n").unwrap();
         assert_eq!(free(61_440..=61_503, &usual, "\n"), None);
         assert_eq!(free(50_048..=50_111, &usual, "8080,9000-9100\n"), Some(50_048));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_commas_are_a_list_but_for_files() {
+    fn values_with_commas_are_lists_except_for_files() {
         let given = |words: &[&str]| {
             let command = Overrides::<Files>::arguments(Command::new("run"));
             let matches = command.no_binary_name(true).try_get_matches_from(words).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_is_short_for_a_setting_that_there_is() {
+    fn every_flag_refers_to_an_existing_setting() {
         let meanings = Connections::meanings();
         for path in VALUES.iter().map(|flag| flag.2) {
             assert!(meanings.get(path).is_some_and(|about| !about.is_empty()), "{path}");

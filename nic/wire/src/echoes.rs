@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_stay() {
+    fn the_latest_echoes_are_kept() {
         let mut echoes = Echoes::default();
         (1..=5).for_each(|port| echoes.push(EvPort::new(port), port % 2 == 0, 3));
         assert_eq!(

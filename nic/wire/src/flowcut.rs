@@ -151,20 +151,20 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_without_queues_is_at_one() {
+    fn a_packet_without_queueing_has_a_ratio_of_one() {
         //= docs/specs/flowcut.md#FLC-11 normalised RTT
-        // 4 KiB at 100 Gb/s: 327,680 ps a hop.
+        // One hop of 4 KiB at 100 Gb/s takes 327,680 ps.
         let sample = Sample::new(10_240_000 + 3 * 327_680, 4_096, 81_920, 3);
         assert_eq!((sample.hops(), sample.queueless()), (3, 10_000));
         assert_eq!(sample.over(sample.reference(10_000)), ONE);
-        // Twice the time over the same path.
+        // Twice the time on the same path.
         let late = Sample::new(2 * (10_240_000 + 3 * 327_680), 4_096, 81_920, 3);
         assert_eq!(late.over(late.reference(10_000)), 2 * ONE);
         assert_eq!(Sample::new(1, 9_000, u32::MAX, 200).queueless(), 1);
     }
 
     #[test]
-    fn it_is_congested_above_its_thresholds() {
+    fn a_path_is_congested_above_the_thresholds() {
         //= docs/specs/flowcut.md#FLC-12 average against threshold
         //= docs/specs/flowcut.md#FLC-13 trend against threshold
         let rule = Rule { weight: ONE / 2, trend_weight: ONE, ..Rule::default() };

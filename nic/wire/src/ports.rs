@@ -61,7 +61,7 @@ mod tests {
 
     //= docs/specs/wire.md#WIRE-1 layers
     #[test]
-    fn they_are_sixty_four_in_a_row() {
+    fn ports_are_64_consecutive_numbers() {
         let contained = (0..=u16::MAX).filter(|port| Ports::DEFAULT.contain(*port));
         assert!(contained.eq(61_440..61_504));
         assert!((0..=u16::MAX).filter_map(Ports::new).map(Ports::first).eq((1024..=65_472).step_by(64)));

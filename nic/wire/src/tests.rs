@@ -1,4 +1,4 @@
-//! Tests by concern. Each names the clauses of `docs/specs/wire.md` that it checks.
+//! Tests, one module per concern. Each names the clauses of `docs/specs/wire.md` that it checks.
 
 mod any;
 mod etherparse;

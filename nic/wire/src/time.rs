@@ -78,7 +78,7 @@ mod tests {
     const DAY_PS: u64 = 24 * 3_600 * 1_000_000_000_000;
 
     #[test]
-    fn whole_steps_are_exact_and_others_are_rounded_away_from_the_present() {
+    fn whole_steps_are_exact_and_others_rounded_away_from_now() {
         for ps in [0, 125, 1_000, 8_337_000, DAY_PS, (u64::MAX - 124) / 125 * 125] {
             let time = Time::from_ps(ps);
             assert_eq!(
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn times_end_at_the_origin_and_at_never() {
+    fn times_saturate_at_the_origin_and_at_never() {
         let time = Time::from_ns(1);
         assert_eq!((time.before(1_125), time.before(u64::MAX), Time::ZERO.since(time)), (Time::ZERO, Time::ZERO, 0));
         assert_eq!(Time::default(), Time::ZERO);
@@ -145,7 +145,7 @@ mod tests {
         {
             assert_eq!(Time::from_ps(ps).intervals(shift), intervals, "{ps} {shift}");
         }
-        // Steps of 2^20 ps, 125 of which are 2^20 steps of time.
+        // Steps of 2^20 ps; 125 of them are 2^20 units of time.
         assert_eq!((Time::NEVER.intervals(20), Time(1 << 63).intervals(20)), ((125 << 44) - 1, 125 << 43));
     }
 }

@@ -252,7 +252,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "11:8",
             "no link `leaf*->h9` (did you mean `leaf1->h7`?); allowed: h0->leaf0",
         ),
-        (event("link = \"spine1\"\naction = \"down\""), "11:8", "no link `spine1` (it is a node: `node = \"spine1\"`); allowed: "),
+        (
+            event("link = \"spine1\"\naction = \"down\""),
+            "11:8",
+            "no link `spine1` (it is a node: `node = \"spine1\"`); allowed: ",
+        ),
         (
             event("node = \"leaf0->spine1\"\naction = \"down\""),
             "11:8",

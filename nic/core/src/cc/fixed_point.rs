@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_whole_steps_of_time_and_lose_nothing() {
+    fn gaps_are_whole_steps_and_carry_the_remainder() {
         for rate_bps in [1_000_000, 7_777_777_777, 30_000_000_000, 400_000_000_000, 800_000_000_000] {
             let mut gaps = Gaps::new(rate_bps);
             let (mut sum_ps, mut bytes) = (0, 0);
@@ -92,8 +92,8 @@ mod tests {
                 let gap_ps = gaps.gap_ps(packet % 97);
                 assert!(gap_ps.is_multiple_of(Time::STEP_PS));
                 sum_ps += gap_ps;
-                // Of each byte less than 2^-16 ps is lost, and of all less than a step is still to
-                // come.
+                // Less than 2^-16 ps is lost per byte, and in total less than one step is still
+                // pending.
                 let exact_ps = (u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(rate_bps)) as u64;
                 let late_ps = exact_ps - sum_ps;
                 assert!(late_ps <= Time::STEP_PS + (bytes >> FRACTION_BITS), "{rate_bps}: {late_ps}");

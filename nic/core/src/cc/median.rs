@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_middle_of_the_sorted_latest(
+        fn median_is_the_middle_of_the_latest_samples(
             window in 0u8..20,
             values in prop::collection::vec(prop_oneof![0u32..6, any::<u32>()], 1..200),
         ) {

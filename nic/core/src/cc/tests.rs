@@ -1,5 +1,5 @@
-//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`, and of each module's
-//! own in `tests/`.
+//! Tests of congestion control. Clauses are those of `docs/specs/dctcp.md`; modules in `tests/`
+//! name their own specifications.
 
 mod dcqcn;
 mod loops;
@@ -42,7 +42,7 @@ fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
 }
 
 #[test]
-fn names_are_shown_and_known() {
+fn names_are_displayed_and_parsed() {
     for kind in CcKind::ALL {
         assert_eq!(CcKind::named(&kind.to_string()), Some(kind));
     }
@@ -72,18 +72,18 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 }
 
 #[test]
-fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
+fn the_published_rule_treats_an_ack_as_marked_or_unmarked() {
     //= docs/specs/dctcp.md#DCTCP-8 mark of the triggering packet
     let config = Path { initial_window_bytes: 100 * 4150, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig { marked_by_trigger: true }, &config);
     cc.on_ack(reference().at_ps(0), &acks(8 * 4150, 8, 1));
     assert_eq!(cc.window_bytes(&reference()), 98 * 4150, "a quarter of all eight");
     cc.on_ack(reference().at_ps(0), &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
-    assert!(cc.window_bytes(&reference()) > 98 * 4150, "growth, although one was marked");
+    assert!(cc.window_bytes(&reference()) > 98 * 4150, "growth, although one packet was marked");
 }
 
 #[test]
-fn growth_below_a_byte_adds_up() {
+fn growth_below_a_byte_accumulates() {
     //= docs/specs/dctcp.md#DCTCP-7 integers
     let config = Path { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
@@ -101,7 +101,7 @@ fn a_marked_ack_takes_a_quarter_of_its_bytes() {
 }
 
 #[test]
-fn every_loss_takes_its_bytes_down_to_one_packet() {
+fn every_loss_cuts_its_bytes_down_to_one_packet() {
     //= docs/specs/dctcp.md#DCTCP-3 cut for losses
     //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
     for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
@@ -128,9 +128,9 @@ fn a_coalesced_ack_splits_by_the_marked_share() {
 }
 
 #[test]
-fn a_rate_is_kept_by_a_sender_that_comes_late() {
-    // 8 Gb/s, a byte a nanosecond: 4,150 bytes every 4.15 us. The thread comes every 10 us, and
-    // once 1 ms late.
+fn a_late_sender_catches_up_if_configured() {
+    // 8 Gb/s is one byte per nanosecond: 4,150 bytes every 4.15 us. The thread polls every 10 us,
+    // and once 1 ms late.
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(8)) };
     for (catch_up_packets, sent) in [(0, 100), (32, 240)] {
         let path = Path { catch_up_packets, ..reference() };
@@ -160,7 +160,7 @@ fn fixed_rate_paces_without_drift() {
         cc.on_send(reference().at(now), 1000);
         now = cc.poll_send(reference().at(now));
     }
-    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all, and the sum to
+    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps in total, and the sum to
     // a step of time.
     assert!(now.ps().abs_diff(8_000_000_000 + 1_000_000) <= 458 + Time::STEP_PS, "{now:?}");
 }
@@ -176,11 +176,11 @@ fn a_late_sender_does_not_catch_up() {
 }
 
 #[test]
-fn a_fixed_window_is_what_was_asked_for() {
+fn a_fixed_window_is_the_configured_one() {
     //= docs/specs/fixed-window.md#FXW-1 the window
     //= docs/specs/fixed-window.md#FXW-2 no feedback
-    for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
-        let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
+    for (configured, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
+        let own = FixedWindowConfig { window_bytes: configured.map(ByteSize::new) };
         let mut cc = AnyCc::new(&ControlConfig::FixedWindow(own), &reference());
         cc.on_ack(reference().at_ps(1_000), &acks(4150, 1, 1));
         cc.on_send(reference().at_ps(2_000), PACKET);
@@ -188,13 +188,13 @@ fn a_fixed_window_is_what_was_asked_for() {
         assert_eq!(
             (cc.window_bytes(&reference()), cc.poll_send(reference().at_ps(4_000))),
             (window, at(4_000)),
-            "{asked:?}"
+            "{configured:?}"
         );
     }
 }
 
 #[test]
-fn states_are_as_small_as_the_documents_say() {
+fn sizes_of_states_are_as_documented() {
     let bytes = |kind: &CcKind| (kind.name(), kind.state_bytes());
     let sizes: std::vec::Vec<_> = CcKind::ALL.iter().map(bytes).collect();
     let known = [("dctcp", 8), ("fixed-rate", 16), ("fixed-window", 0), ("mswift", 172), ("nscc", 104), ("dcqcn", 80)];
@@ -228,10 +228,10 @@ impl Literal {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// DCTCP-1 to DCTCP-5: within a byte of the rule in floating point. A small window amplifies
-    /// what was rounded before it.
+    /// DCTCP-1 to DCTCP-5: within one byte of the rule in floating point. A small window amplifies
+    /// earlier rounding errors.
     #[test]
-    fn dctcp_is_the_rule_in_integers(
+    fn dctcp_agrees_with_the_rule_in_floating_point(
         packet in 64..=9000u32,
         windows in (1..400u64, 1..400u64),
         feedback in prop::collection::vec((1..=16u16, 0..=16u16, prop::bool::weighted(0.05)), 1..400),
@@ -251,13 +251,13 @@ proptest! {
                 literal.on_ack(bytes as f64 - marked_bytes, marked_bytes);
             }
             let ours = cc.window as f64 / 65_536.0;
-            prop_assert!((ours - literal.window).abs() < 1.0, "{ours} against {}", literal.window);
+            prop_assert!((ours - literal.window).abs() < 1.0, "{ours}, literally {}", literal.window);
         }
     }
 
-    /// Any history and any settings: no panic, and a window of at least a packet.
+    /// Any history under any settings: no panic, and a window of at least one packet.
     #[test]
-    fn no_history_breaks_a_window(
+    fn no_history_breaks_the_bounds_of_a_window(
         (packet_bytes, initial_window_bytes, max_window_bytes) in any::<(u32, u64, u64)>(),
         (fixed_rate_bps, kind) in (any::<u64>(), prop::sample::select(&CcKind::ALL[..])),
         (base_rtt_ps, link_bps, catch_up_packets) in any::<(u64, u64, u32)>(),
@@ -284,7 +284,7 @@ proptest! {
     }
 }
 
-/// Every congestion control with default settings follows its paper.
+/// With default settings every congestion control follows its paper.
 #[test]
 fn defaults_are_the_published_settings() {
     let published = "
@@ -332,7 +332,7 @@ fn defaults_are_the_published_settings() {
 }
 
 #[test]
-fn a_part_of_a_connection_has_its_share_of_bytes_and_rates() {
+fn a_subflow_has_its_share_of_bytes_and_rates() {
     let schemes = CcSchemes {
         eqds: EqdsConfig {
             pull_bytes: Some(ByteSize::new(100)),

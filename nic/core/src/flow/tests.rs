@@ -56,7 +56,7 @@ fn open_config() -> FlowConfig {
     config
 }
 
-/// What a connection has done before a test begins; its counters begin there.
+/// What a connection has sent before a test begins: the initial values of its counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub packets: u64,
@@ -64,7 +64,7 @@ pub(super) struct Before {
     pub bytes: u64,
 }
 
-/// Paces below a window that does not move.
+/// Paces with a fixed window and rate.
 fn fixed(config: FlowConfig, window_bytes: u64, rate_bps: u64) -> FlowConfig {
     let cc = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(rate_bps)) });
     let path = Path { initial_window_bytes: window_bytes, max_window_bytes: window_bytes, ..config.path };

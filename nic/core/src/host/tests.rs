@@ -1,4 +1,5 @@
-//! Hosts joined by a wire in memory, with messages that have bytes and messages that are only counted.
+//! Hosts connected by an in-memory wire, with messages that have bytes and messages that are only
+//! counted.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -19,9 +20,9 @@ const US: u64 = 1_000_000;
 const PAYLOAD: usize = 1000;
 const BPS: u64 = 100_000_000_000;
 
-/// What a payload is.
+/// The payload of a message.
 trait Payload: Clone + Default {
-    /// A piece of a message on its way.
+    /// A piece of a message in flight.
     type Piece: Clone;
     fn of(bytes: usize) -> Self;
     fn len(&self) -> usize;
@@ -29,7 +30,7 @@ trait Payload: Clone + Default {
     fn put(&mut self, data: &Data, piece: Self::Piece) -> bool;
 }
 
-/// Bytes, each of which says where it belongs.
+/// Bytes, each of which encodes its position.
 impl Payload for Vec<u8> {
     type Piece = Vec<u8>;
 
@@ -124,7 +125,7 @@ impl<P: Payload> Station<P> {
         }
     }
 
-    /// Handles the sender's deadline, and what follows from it.
+    /// Handles the sender's deadline and the resulting events.
     fn serve(&mut self, now: Time, number: u32) {
         if let Some((half, _)) = &mut self.table[number as usize].halves {
             half.on_deadline(now, &mut self.log.of(number));
@@ -238,7 +239,8 @@ fn config(control: CcKind) -> FlowConfig {
     FlowConfig { ack_every: 4, cc: control.into(), ..FlowConfig::new(BalancerKind::Reps, path, 64) }
 }
 
-/// `connections` messages go from one host to another over a wire that loses or trims every 13th packet.
+/// Sends `connections` messages from one host to another over a wire that loses or trims every 13th
+/// packet.
 fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (Station<P>, Station<P>) {
     let config = config(control);
     let mut sender = Station::<P>::new(1, connections, Some(bytes), &config);
@@ -265,7 +267,7 @@ fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (S
 }
 
 #[test]
-fn messages_of_bytes_arrive_as_they_were_sent() {
+fn messages_of_bytes_arrive_unchanged() {
     let (sender, receiver) = transfer::<Vec<u8>>(3, 40 * PAYLOAD + 7, CcKind::Dctcp);
     for (sent, received) in sender.table.iter().zip(&receiver.table) {
         assert!(sent.delivered && sent.outgoing == received.incoming);
@@ -276,7 +278,7 @@ fn messages_of_bytes_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn messages_that_are_only_counted_take_the_same_course() {
+fn messages_without_bytes_behave_the_same() {
     let bytes = 40 * PAYLOAD + 7;
     let (counted, receiver) = transfer::<usize>(3, bytes, CcKind::Dctcp);
     assert!(receiver.table.iter().all(|connection| connection.incoming == bytes));
@@ -296,7 +298,7 @@ fn connections_take_turns_packet_by_packet() {
     (0..6).for_each(|_| station.transmit(Time::ZERO));
     let order: Vec<u32> = station.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2]);
-    // One that has ended loses its turn, and the others go on.
+    // An ended connection loses its turn, and the others continue.
     station.table[0].halves = None;
     station.out.clear();
     (0..3).for_each(|_| station.transmit(Time::ZERO));
@@ -305,26 +307,26 @@ fn connections_take_turns_packet_by_packet() {
 }
 
 #[test]
-fn a_probe_is_answered_on_the_port_that_it_came_on() {
+fn a_probe_is_answered_on_its_port() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let probe = Body::Probe(Probe { token: 9, timestamp: at(5_000) });
-    let asked = EvPort::new(4711);
-    station.arrive(at(20_000), (0, asked, probe, None), false);
+    let port = EvPort::new(4711);
+    station.arrive(at(20_000), (0, port, probe, None), false);
     let (number, port, answer, _) = station.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
     assert_eq!(
         (number, port, answer.port, answer.token, answer.timestamp, answer.hops),
-        (0, asked, asked, 9, at(5_000), 1)
+        (0, port, port, 9, at(5_000), 1)
     );
 }
 
 #[test]
-fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
+fn a_host_grants_credit_while_connections_request_it() {
     let mut station = Station::<usize>::new(1, 2, None, &config(CcKind::Dctcp));
     assert!(station.host.pacer.is_none());
-    let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
-    station.arrive(Time::ZERO, (0, EvPort::new(1), ask(10_000), None), false);
-    station.arrive(Time::ZERO, (1, EvPort::new(1), ask(3_000), None), false);
+    let request = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
+    station.arrive(Time::ZERO, (0, EvPort::new(1), request(10_000), None), false);
+    station.arrive(Time::ZERO, (1, EvPort::new(1), request(3_000), None), false);
     assert_eq!(station.host.grant_at(), Some(Time::ZERO));
     let mut granted = [0, 0];
     let mut now = Time::ZERO;
@@ -339,7 +341,7 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     assert_eq!(granted, [10_000, 3_000]);
     // 13 grants and two remainders at 99 % of 100 Gb/s.
     assert!((at(700_000)..at(1_200_000)).contains(&now), "{now:?}");
-    station.arrive(now, (0, EvPort::new(1), ask(20_000), None), false);
+    station.arrive(now, (0, EvPort::new(1), request(20_000), None), false);
     let (_, half) = station.table[0].halves.take().unwrap();
     station.host.close(&half);
     station.grant(now.after(US));
@@ -348,12 +350,12 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
 
 //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
 #[test]
-fn the_first_pull_after_a_request_goes_back_over_its_path() {
+fn the_first_pull_takes_the_path_of_the_request() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let mut ports = Vec::new();
     for demand_bytes in [60_000, 120_000] {
-        let ask = Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
-        station.arrive(Time::ZERO, (0, EvPort::new(7), ask, None), false);
+        let request = Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
+        station.arrive(Time::ZERO, (0, EvPort::new(7), request, None), false);
         while let Some(at) = station.host.grant_at() {
             station.grant(at);
         }
@@ -365,15 +367,16 @@ fn the_first_pull_after_a_request_goes_back_over_its_path() {
     }
 }
 
-/// Pulls in 100 ms for a connection that asks for all there is, again every `again_ps`, and sends what `send` says.
+/// Returns the number of pulls in 100 ms for a connection that requests the maximum every
+/// `again_ps` and sends `send`.
 fn pulls(again_ps: u64, send: Option<Data>) -> usize {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let (mut pulls, mut pulled_bytes, mut asks_ps) = (0, 0, 0);
     for now_ps in (0..100_000 * US).step_by(US as usize / 10) {
         let now = at(now_ps);
         if now_ps >= asks_ps {
-            let ask = PullRequest { demand_bytes: u64::MAX, pulled_bytes };
-            station.arrive(now, (0, EvPort::new(1), Body::PullRequest(ask), None), false);
+            let request = PullRequest { demand_bytes: u64::MAX, pulled_bytes };
+            station.arrive(now, (0, EvPort::new(1), Body::PullRequest(request), None), false);
             asks_ps += again_ps;
             if let Some(data) = send {
                 station.arrive(now, (0, EvPort::new(1), Body::Data(data), Some(())), true);
@@ -392,21 +395,21 @@ fn pulls(again_ps: u64, send: Option<Data>) -> usize {
 //= docs/specs/eqds.md#EQDS-16 limit of unused credit
 //= docs/specs/eqds.md#EQDS-17 requests without room
 #[test]
-fn a_peer_that_asks_and_sends_nothing_costs_bounded_frames() {
+fn requests_without_data_trigger_bounded_pulls() {
     let config = config(CcKind::Dctcp);
     let most = config.credit_bound().bytes.div_ceil(u64::from(config.packet_bytes())) as usize;
     assert_eq!(most, 512, "the packet window");
     assert_eq!(pulls(u64::MAX / 2, None), most);
-    // Asked every microsecond: one pull more for each least timeout.
+    // With a request every microsecond: one further pull per minimum timeout.
     let timeouts = (100_000 * US / config.rto.min_ps) as usize;
     assert!((most..=most + timeouts + 1).contains(&pulls(US, None)), "{}", pulls(US, None));
-    // Trimmed frames that claim as much as they can: one pull each.
+    // Trimmed frames with maximum claims: one pull each.
     let claims = Data { message_bytes: 60_000, payload_bytes: 60_000, ..Data::default() };
     assert!(pulls(100 * US, Some(claims)) <= most + timeouts + 1_001);
 }
 
 #[test]
-fn credit_brings_everything_across_a_lossy_wire() {
+fn credit_delivers_all_messages_over_a_lossy_wire() {
     let (_, receiver) = transfer::<usize>(2, 30 * PAYLOAD, CcKind::Eqds);
     assert!(receiver.table.iter().all(|connection| connection.incoming == 30 * PAYLOAD));
     assert!(receiver.host.pacer.is_some());

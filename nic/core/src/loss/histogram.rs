@@ -94,7 +94,7 @@ mod tests {
     const US: u64 = 1_000_000;
 
     #[test]
-    fn buckets_follow_each_other_and_hold_their_times() {
+    fn buckets_are_contiguous_and_contain_their_times() {
         for at in 0..BUCKETS {
             let (from_ps, to_ps) = (least_ps(at), least_ps(at + 1));
             assert_eq!((bucket(from_ps), bucket(to_ps - 1)), (at, at));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_found_within_a_bucket() {
+    fn quantiles_are_exact_to_a_bucket() {
         let mut histogram = RttHistogram::default();
         assert_eq!(histogram.permille_ps(500), 0);
         (1..=1000).for_each(|n| histogram.on_sample(n * US));
@@ -115,9 +115,9 @@ mod tests {
         assert!(histogram.permille_ps(1000) >= MAX_SAMPLE_PS);
     }
 
-    /// An hour and a quarter at a million acknowledgements a second.
+    /// An hour and a quarter at a million acknowledgements per second.
     #[test]
-    fn shares_stay_when_a_bucket_is_full() {
+    fn quantiles_stay_when_a_bucket_is_full() {
         let mut histogram = RttHistogram::default();
         let (usual, rare) = (bucket(100 * US), bucket(900 * US));
         (histogram.counts[usual], histogram.counts[rare]) = (u32::MAX - 10, u32::MAX / 50);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn octaves_have_each_sample_once_and_histograms_add_up() {
+    fn octaves_count_each_sample_once_and_histograms_add_up() {
         let (mut all, mut one) = (RttHistogram::default(), RttHistogram::default());
         (0..1000).for_each(|n| one.on_sample(n * US));
         one.on_sample(u64::MAX);

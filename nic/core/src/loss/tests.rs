@@ -13,7 +13,7 @@ use crate::feedback::{Ev, LossCause};
 use crate::tests::{at, at_step};
 use oracle::{Op, Oracle};
 
-/// RFC 6298 §2, word for word, in floating point.
+/// RFC 6298 §2, transcribed in floating point.
 #[derive(Default)]
 struct LiteralRtt {
     srtt: Option<f64>,
@@ -55,8 +55,9 @@ proptest! {
             rtt.on_sample(at(i as u64 * US), sample, US);
             literal.on_sample(sample as f64);
             let (ours, theirs) = (rtt.timeout_ps().unwrap() as f64, literal.rto());
-            // Integer division loses under 8 ps a step in SRTT, which decays, and 4 x that in RTTVAR.
-            prop_assert!((ours - theirs).abs() <= 200.0, "{ours} against {theirs}");
+            // Integer division loses less than 8 ps per step in SRTT, which decays, and four times
+            // that in RTTVAR.
+            prop_assert!((ours - theirs).abs() <= 200.0, "{ours}, by the RFC {theirs}");
         }
         prop_assert_eq!(rtt.min_ps(), *samples.iter().min().unwrap());
     }
@@ -112,11 +113,13 @@ fn largest_rtt_is_forgotten_after_two() {
 //= docs/specs/transport.md#TRN-31 bounds of the timeout
 #[test]
 fn the_floor_covers_every_full_queue() {
-    // The reference's across two tiers: queues of 415,000 bytes at 400 Gb/s. A path of unknown length has queues of a base RTT.
+    // The reference network with two tiers: queues of 415,000 bytes at 400 Gb/s. Without a known
+    // length the queues of a path take one base RTT.
     assert_eq!(floor_ps(8_337_000, 8_300_000, 3), 41_537_000);
     assert_eq!(RtoConfig::for_path(8_337_000).min_ps, 41_685_000);
-    // REPS's 70 us, nearly: three tiers with 500 ns for each of 12 links and 10 switches both ways, 4 KiB at 400 Gb/s over 6 links, and the
-    // queues of 5 switches that drain in a base RTT each.
+    // About the 70 us of REPS: three tiers with 500 ns for each of 12 links and 10 switches in both
+    // directions, 4 KiB at 400 Gb/s over 6 links, and queues of 5 switches that drain in a base RTT
+    // each.
     let base_rtt_ps = 22 * 500_000 + 6 * 81_920;
     assert_eq!(floor_ps(base_rtt_ps, base_rtt_ps, 5) / US, 68);
 }
@@ -133,7 +136,8 @@ fn board_capacity(packets: u32) -> u64 {
     Scoreboard::new(packets).capacity()
 }
 
-/// Records double while packets are outstanding, lost and acknowledged; both lists keep their orders.
+/// Records double while packets are outstanding, lost and acknowledged; both lists keep their
+/// order.
 #[test]
 fn lists_keep_their_order_when_records_grow() {
     let mut board = Scoreboard::new(1024);
@@ -144,7 +148,7 @@ fn lists_keep_their_order_when_records_grow() {
         assert!(board.on_lost(psn, LossCause::Missing, Lost::Last));
     }
     board.settle(5, 5, &[1 << 10, 0, 0, 0], &mut |_| {});
-    // 1,000 in flight: four times doubled.
+    // 1,000 in flight: doubled four times.
     (50..1_005).for_each(|psn| assert_eq!(send(&mut board, psn), psn));
     assert_eq!((board.span(), board.lost(), board.cumulative()), (1_000, 3, 5));
     for psn in [40, 7, 23] {
@@ -173,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn claims_of_packets_never_sent_are_seen() {
+fn claims_of_packets_never_sent_are_detected() {
     let mut board = Scoreboard::new(64);
     (0..10).for_each(|i| {
         board.send_new(at_step(i), Ev::new(0), 0, 0, 1);
@@ -189,7 +193,7 @@ fn claims_of_packets_never_sent_are_seen() {
 
 //= docs/specs/transport.md#TRN-7 trimmed ones go first
 #[test]
-fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
+fn a_trimmed_packet_precedes_those_timed_out() {
     let mut board = Scoreboard::new(64);
     (0..4).for_each(|i| {
         board.send_new(at_step(i), Ev::new(0), 0, 0, 1);
@@ -197,7 +201,7 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     assert!(board.on_lost(0, LossCause::Timeout, Lost::Last));
     assert!(board.on_lost(1, LossCause::Timeout, Lost::Last));
     assert!(board.on_lost(3, LossCause::Trimmed, Lost::First));
-    assert!(!board.on_lost(3, LossCause::Timeout, Lost::Last), "lost already");
+    assert!(!board.on_lost(3, LossCause::Timeout, Lost::Last), "already lost");
     let order: Vec<_> = core::iter::from_fn(|| board.send_lost(at_step(9), Ev::new(0), 0)).collect();
     assert_eq!(order, [(3, LossCause::Trimmed), (0, LossCause::Timeout), (1, LossCause::Timeout)]);
     assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
@@ -205,7 +209,7 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
 
 //= docs/specs/transport.md#TRN-38 reordering window
 #[test]
-fn patience_grows_once_a_round_trip_and_wears_off() {
+fn the_reorder_window_grows_once_per_round_trip_and_decays() {
     let mut rtt = RttEstimator::default();
     let mut reorder_window = ReorderWindow::default();
     assert_eq!(reorder_window.time_ps(&rtt), None);
@@ -223,7 +227,7 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
 }
 
 #[test]
-fn each_patience_begins_with_its_own_time_and_comes_back_to_it() {
+fn each_reorder_window_returns_to_its_initial_value() {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
     //= docs/specs/erasure.md#ERA-4

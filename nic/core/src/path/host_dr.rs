@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn neither_feedback_nor_another_connection_changes_the_turn() {
         let [mut alone, mut other] = [1, 1].map(|seed| balancer(seed, HostDrOrder::Drawn));
-        tell(&mut alone, &[1, 2, 3, 5, 8]);
-        tell(&mut other, &[1, 2, 3, 5, 8]);
+        set_paths(&mut alone, &[1, 2, 3, 5, 8]);
+        set_paths(&mut other, &[1, 2, 3, 5, 8]);
         let first = sends(&mut alone, &FULL, 7);
         let now = other.path.at_ps(1);
         other.scheme.on_ack(now, &AckInfo { marked_packets: 1, ..AckInfo::default() }, &mut ());
@@ -167,20 +167,20 @@ mod tests {
         assert_eq!(sends(&mut other, &FULL, 7), first);
     }
 
-    fn tell(balancer: &mut On<HostDr>, paths: &[u16]) {
+    fn set_paths(balancer: &mut On<HostDr>, paths: &[u16]) {
         let paths: Vec<_> = paths.iter().map(|ev| [Ev::new(*ev); 8]).collect();
         balancer.scheme.on_reachable(balancer.path.at_ps(0), &paths);
     }
 
     #[test]
-    fn all_paths_take_turns_in_an_order_of_the_connections_own() {
+    fn paths_take_turns_in_an_order_per_connection() {
         //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
         //= docs/specs/host-dr.md#HDR-4 order of the turns
         let paths: Vec<u16> = (10..26).collect();
         let mut orders = Vec::new();
         for seed in 0..20 {
             let mut balancer = balancer(seed, HostDrOrder::Drawn);
-            tell(&mut balancer, &paths);
+            set_paths(&mut balancer, &paths);
             let round = sends(&mut balancer, &FULL, 16);
             assert_eq!(sends(&mut balancer, &FULL, 16), round, "the order stays");
             let mut sorted = round.clone();
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn small_packets_have_a_turn_of_their_own() {
+    fn small_packets_take_separate_turns() {
         //= docs/specs/host-dr.md#HDR-2 classes of packets
         let mut balancer = balancer(1, HostDrOrder::Told);
-        tell(&mut balancer, &[0, 1, 2, 3]);
+        set_paths(&mut balancer, &[0, 1, 2, 3]);
         let (full, small) = (sends(&mut balancer, &FULL, 1)[0], sends(&mut balancer, &SMALL, 1)[0]);
         assert_eq!(sends(&mut balancer, &FULL, 2), [(full + 1) % 4, (full + 2) % 4]);
         assert_eq!(sends(&mut balancer, &SMALL, 2), [(small + 1) % 4, (small + 2) % 4]);
@@ -203,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn acks_take_turns_over_the_paths_back() {
+    fn acks_take_turns_over_the_return_paths() {
         //= docs/specs/host-dr.md#HDR-2 classes of packets
         let path = Path { evs: 1_000, seed: Some(1), ..path_of(8_000_000, 10) };
         let mut turns = AckTurns::new(&path);
-        assert_eq!(turns.next_port(), None, "they echo until paths are told");
+        assert_eq!(turns.next_port(), None, "ports are echoed until paths are known");
         let paths: Vec<_> = (0..16).map(|ev| [Ev::new(ev); 8]).collect();
         turns.on_reachable(&paths);
         let mut round = || (0..16).filter_map(|_| turns.next_port()).collect::<Vec<_>>();
@@ -220,18 +220,18 @@ mod tests {
     }
 
     #[test]
-    fn news_replaces_the_paths() {
+    fn new_reachability_replaces_the_paths() {
         //= docs/specs/host-dr.md#HDR-3 reachable paths
         //= docs/specs/host-dr.md#HDR-5 ignored values
         let mut balancer = balancer(1, HostDrOrder::Told);
-        tell(&mut balancer, &[0, 1, 2, 3]);
+        set_paths(&mut balancer, &[0, 1, 2, 3]);
         sends(&mut balancer, &FULL, 3);
-        tell(&mut balancer, &[2, 1_000, 60_000, 5]);
+        set_paths(&mut balancer, &[2, 1_000, 60_000, 5]);
         let evs = sends(&mut balancer, &FULL, 4);
-        assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are none");
-        tell(&mut balancer, &(0..2_000).collect::<Vec<_>>());
+        assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are ignored");
+        set_paths(&mut balancer, &(0..2_000).collect::<Vec<_>>());
         assert_eq!(balancer.paths.count(), 1_000);
-        tell(&mut balancer, &[]);
+        set_paths(&mut balancer, &[]);
         assert!(balancer.paths.is_empty());
         let mut labels = sends(&mut balancer, &FULL, 64);
         assert_eq!(sends(&mut balancer, &FULL, 64), labels);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn untold_it_uses_hashed_labels_in_turn() {
+    fn without_known_paths_hashed_labels_take_turns() {
         //= docs/specs/host-dr.md#HDR-6 without a list
         let mut balancer = balancer(3, HostDrOrder::Drawn);
         let first = sends(&mut balancer, &FULL, 64);
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             sends(&mut super::tests::balancer(3, HostDrOrder::Drawn), &FULL, 64),
             first,
-            "the seed decides alone"
+            "only the seed decides"
         );
     }
 }

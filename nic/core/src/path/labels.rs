@@ -43,7 +43,7 @@ mod tests {
     use crate::tests::path_of;
 
     #[test]
-    fn values_and_labels_are_each_others_inverse() {
+    fn the_maps_of_values_and_labels_are_inverse() {
         for evs in [1, 2, 7, 300, 65_535] {
             for count in [0, 1, 3, 8, 1000] {
                 for seed in 0..20 {

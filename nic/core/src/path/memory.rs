@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_known_until_another_takes_its_place() {
+    fn a_host_is_remembered_until_another_takes_its_slot() {
         let mut memories = Memories::default();
         let learned = |count| Remembered { count, ..Remembered::default() };
         assert_eq!(memories.of(3), None);

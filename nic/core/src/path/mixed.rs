@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_unmarked_goes_once_and_first() {
+    fn unmarked_values_are_reused_once_and_first() {
         //= docs/specs/mixed.md#MIX-1 unmarked values are kept
         //= docs/specs/mixed.md#MIX-2 recycled values first
         let (mut mixed, mut rng) = mixed(64);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_is_forgotten() {
+    fn a_full_buffer_drops_its_oldest_value() {
         //= docs/specs/mixed.md#MIX-1 unmarked values are kept
         let (mut mixed, mut rng) = mixed(1_000);
         (0..300).for_each(|ev| ack(&mut mixed, ev, false));
@@ -100,14 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn exploring_passes_over_what_was_marked_or_lost() {
+    fn exploring_skips_marked_and_lost_values() {
         //= docs/specs/mixed.md#MIX-3 feedback to the bitmap
         let (mut mixed, mut rng) = mixed(4);
         let turn = sends(&mut mixed, 4, &mut rng);
         ack(&mut mixed, turn[0], true);
         let lost = LossInfo { ev: Ev::new(turn[1]), cause: LossCause::Timeout, ..LossInfo::default() };
         mixed.scheme.on_loss(mixed.path.at_ps(0), &lost, &mut ());
-        // The marked value is pardoned when it is passed over once, the lost one fifteen times.
+        // The marked value is used again after being skipped once, the lost one after fifteen
+        // times.
         let mut next = sends(&mut mixed, 8, &mut rng);
         assert!(!next.contains(&turn[1]), "{turn:?} {next:?}");
         next.sort_unstable();

@@ -122,7 +122,7 @@ mod tests {
     use crate::rng::stream;
 
     #[test]
-    fn each_kind_offers_what_its_file_says() {
+    fn each_balancer_declares_its_capabilities() {
         let nothing = Offers::default();
         for kind in BalancerKind::ALL {
             let expected = match kind {

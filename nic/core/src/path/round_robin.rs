@@ -39,7 +39,7 @@ mod tests {
     use crate::tests::path_of;
 
     #[test]
-    fn every_value_comes_once_a_round_from_a_lasting_start() {
+    fn every_value_is_used_once_per_round_from_a_seeded_start() {
         //= docs/specs/round-robin.md#RR-1 the first EV
         //= docs/specs/round-robin.md#RR-2 the next EV
         for evs in [1, 2, 32, 65_535] {
@@ -56,11 +56,7 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), evs as usize);
             let mut again = RoundRobin::make(&NoSettings {}, &path, &mut stream(2, 2));
-            assert_eq!(
-                again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng),
-                first[0],
-                "the seed decides alone"
-            );
+            assert_eq!(again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng), first[0], "only the seed decides");
         }
     }
 

@@ -49,7 +49,7 @@ mod tests {
     use crate::tests::path_of;
 
     #[test]
-    fn labels_are_distinct_last_and_take_turns() {
+    fn labels_are_distinct_and_constant_and_take_turns() {
         //= docs/specs/subflow.md#SUB-1 labels
         //= docs/specs/subflow.md#SUB-2 labels in turn
         //= docs/specs/subflow.md#SUB-3 no feedback
@@ -66,11 +66,7 @@ mod tests {
             assert_eq!(sorted.len(), distinct);
             assert!((0..5).all(|_| (0..distinct).all(|label| send() == first[label])));
             let mut again = Subflow::make(&own, &path, &mut stream(2, 2));
-            assert_eq!(
-                again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng),
-                first[0],
-                "the seed decides alone"
-            );
+            assert_eq!(again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng), first[0], "only the seed decides");
         }
     }
 }

@@ -199,9 +199,9 @@ mod tests {
 
     const WAIT_PS: u64 = 30 << TICK_SHIFT;
 
-    /// Whether a path fails the test that loses this share of probes both ways, and how many waits
-    /// and probes that takes.
-    fn judged(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
+    /// Runs a test of a path that loses this share of probes in both directions. Returns whether
+    /// the path fails it, the number of waits, and the number of probes.
+    fn run_test(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
         let mut suspicion = Suspicion::of(Time::ZERO, Ev::new(7), 30, false);
         let (mut sent, mut answers) = (0, std::collections::VecDeque::new());
         loop {
@@ -226,10 +226,10 @@ mod tests {
 
     //= docs/specs/reps-plus.md#RPP-11 probes
     #[test]
-    fn a_path_that_loses_half_fails_and_one_that_loses_a_few_does_not() {
+    fn the_test_tells_failed_paths_from_lossy_ones() {
         let mut rng = rng::stream(3, 7);
-        // Loss; most and least tests of 20,000 that fail; most waits of those; most probes of a
-        // test.
+        // Loss; maximum and minimum number of tests of 20,000 that fail; maximum number of waits of
+        // those; maximum number of probes per test.
         let table = [
             (0.04, 2, 0, 9.0, 7.5),
             (0.08, 20, 0, 9.0, 9.6),
@@ -239,7 +239,7 @@ mod tests {
         for (loss, most, least, waits, probes) in table {
             let (mut failed, mut took, mut sent) = (0, 0.0, 0);
             for _ in 0..20_000 {
-                let (fails, waits, probes) = judged(loss, &mut rng);
+                let (fails, waits, probes) = run_test(loss, &mut rng);
                 failed += u32::from(fails);
                 took += if fails { waits } else { 0.0 };
                 sent += probes;

@@ -3,8 +3,8 @@
 mod closed_loop;
 mod freezing;
 mod histories;
+mod model;
 mod names;
-mod twin;
 mod variants;
 
 use std::string::ToString;
@@ -15,7 +15,7 @@ use super::*;
 use crate::Time;
 use crate::event::{Event, FreezeReason};
 use crate::rng::{self, Rng};
-use crate::tests::{Given, at, at_step};
+use crate::tests::{Setup, at, at_step};
 use crate::units::{Micros, Ratio};
 
 /// A unit of time.
@@ -24,24 +24,24 @@ const BASE_RTT_PS: u64 = 8_337_000;
 const FREEZING_TIMEOUT: Micros = Micros::from_ps(10 * TICK_PS);
 const FROZEN_BY_TIMEOUT: Event = Event::FreezeEntered { reason: FreezeReason::Loss(LossCause::Timeout) };
 
-fn config(balancer: BalancerKind) -> Given {
-    Given { trimming: true, ..Given::new(balancer, BASE_RTT_PS, 100) }
+fn config(balancer: BalancerKind) -> Setup {
+    Setup { trimming: true, ..Setup::new(balancer, BASE_RTT_PS, 100) }
 }
 
-fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Given {
+fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Setup {
     let mut reps = RepsConfig { freezing_timeout_us: Some(FREEZING_TIMEOUT), ..RepsConfig::default() };
     change(&mut reps);
-    Given { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
+    Setup { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
 }
 
-/// The settings of REPS under another of its names.
-fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> Given {
+/// Returns settings of REPS under another of its names.
+fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> Setup {
     let config = reps_config(change);
     let schemes = Schemes { reps: *own(&config), ..Schemes::default() };
-    Given { balancer: kind.config(&schemes), ..config }
+    Setup { balancer: kind.config(&schemes), ..config }
 }
 
-fn own(config: &Given) -> &RepsConfig {
+fn own(config: &Setup) -> &RepsConfig {
     let BalancerConfig::Reps(reps) = &config.balancer else { panic!("{:?} is not REPS", config.balancer) };
     reps
 }
@@ -71,7 +71,7 @@ fn loss(ev: u16, cause: LossCause) -> LossInfo {
 const PACKET: SendInfo =
     SendInfo { psn: 0, bytes: 4150, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 << 20 };
 
-/// A balancer with a generator and a log, driven by short calls.
+/// A balancer with a random number generator and a log, driven by short calls.
 struct Rig {
     path: Path,
     reps: Reps,
@@ -80,7 +80,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: &Given) -> Self {
+    fn new(config: &Setup) -> Self {
         let mut rng = rng::stream(1, 2);
         let path = config.path();
         Self { reps: Reps::make(own(config), &path, &mut rng), path, rng, log: Vec::new() }
@@ -107,7 +107,7 @@ impl Rig {
         self.loss(now_ps, loss(99, LossCause::Timeout));
     }
 
-    /// The next EVs, and whether each was drawn at random.
+    /// Returns the next EVs, or `None` for those drawn at random.
     fn sends(&mut self, count: usize) -> Vec<Option<u16>> {
         (0..count).map(|_| self.send()).collect()
     }
@@ -126,7 +126,7 @@ fn state_fits_the_papers_table() {
 }
 
 #[test]
-fn ecmp_keeps_the_ev_it_drew() {
+fn ecmp_keeps_its_initial_ev() {
     //= docs/specs/reps.md#REPS-21 ECMP
     let (mut rng, path) = (rng::stream(3, 0), config(BalancerKind::Ecmp).path());
     let mut ecmp = AnyBalancer::new(&BalancerKind::Ecmp.into(), &path, &mut rng);
@@ -141,7 +141,7 @@ fn ecmp_keeps_the_ev_it_drew() {
         let mut ecmp = Ecmp::make(&NoSettings {}, &path, &mut rng::stream(3, stream));
         ecmp.next_ev(path.at_ps(0), &PACKET, &mut rng::stream(0, 0))
     };
-    assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
+    assert_eq!(seeded(9, 0), seeded(9, 1), "only the connection's seed decides");
     assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
 }
 
@@ -189,7 +189,7 @@ fn a_full_buffer_loses_its_oldest_ev() {
 #[test]
 fn an_ev_outside_the_set_is_not_cached() {
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
-    let mut rig = Rig::new(&Given { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
+    let mut rig = Rig::new(&Setup { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
     assert_eq!(rig.reps.cached_evs(), [31].map(Ev::new));
     assert_eq!(rig.sends(2), [Some(31), None]);
 }

@@ -1,10 +1,10 @@
-//! Time for tests: what is to happen, in order.
+//! An event queue for tests that advance the clock themselves.
 
 use std::collections::BTreeMap;
 
 use crate::Time;
 
-/// Things to come. Those of one time come in the order in which they were put.
+/// Future events. Those of the same time are taken in the order in which they were put.
 pub struct Agenda<T> {
     items: BTreeMap<(Time, u64), T>,
     puts: u64,

@@ -11,21 +11,21 @@ const HEADERS: &str = "/usr/include/rdma";
 /// Returns the offsets of fields, and C expressions for the same.
 macro_rules! structures {
     ($($name:ident { $($field:ident)* })*) => {{
-        let (mut here, mut asked) = (String::new(), String::new());
+        let (mut here, mut expressions) = (String::new(), String::new());
         $(
             let c = concat!("struct ", stringify!($name));
             writeln!(here, "{c} {}", size_of::<$name>()).unwrap();
-            writeln!(asked, "printf(\"{c} %zu\\n\", sizeof({c}));").unwrap();
+            writeln!(expressions, "printf(\"{c} %zu\\n\", sizeof({c}));").unwrap();
             $(
-                // `type` is a word of Rust's.
+                // `type` is a Rust keyword.
                 let field = stringify!($field).trim_start_matches("r#");
                 let bytes = field_bytes(|it: &$name| &raw const it.$field);
                 writeln!(here, "{c}.{field} {} {bytes}", std::mem::offset_of!($name, $field)).unwrap();
                 let at = format!("offsetof({c}, {field}), sizeof((({c} *)0)->{field})");
-                writeln!(asked, "printf(\"{c}.{field} %zu %zu\\n\", {at});").unwrap();
+                writeln!(expressions, "printf(\"{c}.{field} %zu %zu\\n\", {at});").unwrap();
             )*
         )*
-        (here, asked)
+        (here, expressions)
     }};
 }
 
@@ -36,12 +36,12 @@ fn field_bytes<S, F>(_field: impl Fn(&S) -> *const F) -> usize {
 /// Returns constants, and their C expressions.
 macro_rules! constants {
     ($($name:ident)*) => {{
-        let (mut here, mut asked) = (String::new(), String::new());
+        let (mut here, mut expressions) = (String::new(), String::new());
         $(
             writeln!(here, concat!(stringify!($name), " {}"), $name as u64).unwrap();
-            writeln!(asked, "printf(\"{0} %llu\\n\", (unsigned long long)({0}));", stringify!($name)).unwrap();
+            writeln!(expressions, "printf(\"{0} %llu\\n\", (unsigned long long)({0}));", stringify!($name)).unwrap();
         )*
-        (here, asked)
+        (here, expressions)
     }};
 }
 
@@ -51,14 +51,14 @@ fn structures_and_constants_are_those_of_the_headers() {
     {
         return skip("needs libfabric's headers (Debian: libfabric-dev) and a C compiler");
     }
-    let (structures, ask_structures) = structures();
-    let (constants, ask_constants) = constants();
+    let (structures, structure_expressions) = structures();
+    let (constants, constant_expressions) = constants();
     let includes: String = ["fabric", "fi_domain", "fi_endpoint", "fi_cm", "fi_eq", "fi_tagged", "fi_rma", "fi_atomic"]
         .map(|name| format!("#include <rdma/{name}.h>\n"))
         .concat();
     let includes = format!("#include <stddef.h>\n#include <stdio.h>\n{includes}#include <rdma/fi_collective.h>\n");
     let main = format!(
-        "{includes}#include <rdma/providers/fi_prov.h>\nint main(void) {{\n{ask_structures}{ask_constants}}}\n"
+        "{includes}#include <rdma/providers/fi_prov.h>\nint main(void) {{\n{structure_expressions}{constant_expressions}}}\n"
     );
     let folder = Folder::new();
     let (source, program) = (folder.file("ask.c", main), folder.join("ask"));

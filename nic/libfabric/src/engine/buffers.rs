@@ -102,11 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_one_after_the_other() {
+    fn pieces_are_used_in_sequence() {
         let (mut first, mut second) = (*b"abc", *b"defgh");
         let none = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let pieces = [piece(&mut first), none, piece(&mut second)];
-        // SAFETY: both arrays live until the end of this test, and are not looked at while `buffers` is used.
+        // SAFETY: both arrays outlive `buffers`, and are not accessed while it is used.
         let buffers = unsafe { Buffers::new(&pieces) }.unwrap();
         assert_eq!(buffers.bytes(), 8);
         for (offset, expected) in [(0, *b"abcd"), (2, *b"cdef"), (4, *b"efgh"), (6, *b"gh--"), (9, *b"----")] {

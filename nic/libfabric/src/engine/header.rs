@@ -52,14 +52,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(tag: Option<u64>, data: Option<u64>, remote: bool, rest in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn headers_round_trip(tag: Option<u64>, data: Option<u64>, remote: bool, rest in prop::collection::vec(any::<u8>(), 0..40)) {
             let header = Header { tag, data, remote };
             let message = [&header.write()[..], &rest].concat();
             prop_assert_eq!(Header::read(&message), Some(header));
         }
 
         #[test]
-        fn whatever_comes_is_a_header_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), begins: bool) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), begins: bool) {
             let mut bytes = bytes;
             if begins && bytes.len() > 8 {
                 let kinds = bytes[2] % 8;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_this_version_is_none() {
+    fn headers_of_other_versions_are_rejected() {
         let good = Header { tag: Some(1), ..Header::default() }.write();
         for (at, value) in [(0, b'G'), (1, 2), (2, 8), (2, 0), (3, 1), (7, 1), (16, 1)] {
             let mut bad = good;

@@ -44,7 +44,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_leave_in_their_order(first: u32, mut arrivals in Just((0..50u32).collect::<Vec<_>>()).prop_shuffle()) {
+        fn messages_are_delivered_in_order(first: u32, mut arrivals in Just((0..50u32).collect::<Vec<_>>()).prop_shuffle()) {
             let mut order = Order { next: first, early: BTreeMap::new() };
             let mut left = Vec::new();
             arrivals.retain(|arrival| {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_left_does_not_come_again() {
+    fn a_delivered_number_is_not_delivered_again() {
         let mut order = Order::default();
         order.put(0, message(0)).unwrap();
         assert_eq!(order.put(u32::MAX, message(1)), Err(ProtocolViolation));

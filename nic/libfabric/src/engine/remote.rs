@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_the_provider_cannot_be_guessed_from_others() {
+    fn provider_keys_are_random() {
         let regions = Regions::default();
         let keys: Vec<u64> = (0..64).map(|_| regions.free_key().unwrap()).collect();
         let upper: std::collections::BTreeSet<u64> = keys.iter().map(|key| key >> 32).collect();
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn calls_round_trip(
             kind in kinds(), errno: bool, number: u64, key: u64, offset: u64, data in prop::collection::vec(any::<u8>(), 0..60),
         ) {
             let errno = u32::from(errno && kind == Kind::Answer);
@@ -157,7 +157,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_a_call_or_none(bytes in prop::collection::vec(any::<u8>(), 0..90), begins: bool) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..90), begins: bool) {
             let mut bytes = bytes;
             if begins && bytes.len() > 8 {
                 let kind = bytes[0] % 4;

@@ -14,15 +14,15 @@ use crate::queue::{Count, Queue};
 use crate::side::Side;
 
 const MAX_MESSAGE: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An endpoint on a network in memory.
+/// An endpoint on an in-memory network.
 struct Host {
     engine: Engine<MemoryDevice>,
     sent: Arc<Queue>,
     received: Arc<Queue>,
     counts: [Arc<Count>; 3],
-    /// Of the other hosts, as this one numbers them.
+    /// The other hosts, as this one numbers them.
     peers: Arc<Peers>,
 }
 
@@ -90,34 +90,35 @@ impl Host {
     }
 }
 
-/// The tests keep the memory until its completion, and look at it only afterwards.
+/// Returns buffers for `bytes`, which a test keeps alive until completion and does not access
+/// before.
 fn buffers(bytes: &[u8]) -> Buffers {
     let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: as above; what is received into comes from a `&mut`.
+    // SAFETY: see above; memory to receive into comes from a `&mut`.
     unsafe { Buffers::new(&[piece]) }.unwrap()
 }
 
 #[test]
-fn a_message_to_itself_takes_no_network() {
+fn a_message_to_itself_does_not_use_the_network() {
     let network = MemoryNetwork::default();
     let mut host = Host::new(&network, 1);
     let (mut to, mut second) = ([0; 8], [0; 8]);
     host.receive(Some(1), Some((5, 0)), &mut to, 1);
     host.send(1, Some(5), b"itself", 2).unwrap();
-    // One without a receive, and then too many.
+    // Unexpected messages, up to the limit.
     (0..sending::MOST).for_each(|_| host.send(1, None, b"kept", 3).unwrap());
     assert_eq!(host.send(1, None, b"more", 4), Err(Errno::AGAIN));
     host.receive(None, None, &mut second, 5);
     host.send(1, None, b"more", 4).unwrap();
-    let mut told = Vec::new();
-    let _ = host.received.read(9, |_, done| told.push((done.entry.op_context, done.entry.len, done.source)));
-    assert_eq!(told, [(1, 6, 1), (5, 4, 1)]);
+    let mut completions = Vec::new();
+    let _ = host.received.read(9, |_, done| completions.push((done.entry.op_context, done.entry.len, done.source)));
+    assert_eq!(completions, [(1, 6, 1), (5, 4, 1)]);
     assert_eq!((&to, &second), (b"itself\0\0", b"kept\0\0\0\0"));
     assert_eq!(host.counts[0].done.load(Relaxed), sending::MOST as u64 + 2);
 }
 
-/// A network that loses, repeats and reorders.
-fn bad() -> Impairments {
+/// A network that loses, duplicates, corrupts and reorders frames.
+fn impaired() -> Impairments {
     Impairments {
         delay_ps: 20_000_000,
         jitter_ps: 200_000_000,
@@ -128,11 +129,11 @@ fn bad() -> Impairments {
     }
 }
 
-/// Polls until something is so.
+/// Polls until `is_so` returns true.
 fn until(network: &MemoryNetwork, hosts: &mut [&mut Host], mut is_so: impl FnMut(&mut [&mut Host]) -> bool) {
     let begun_ns = monotonic_ns();
     while !is_so(hosts) {
-        assert!(monotonic_ns() - begun_ns < PATIENCE.as_nanos() as u64, "it does not come to pass");
+        assert!(monotonic_ns() - begun_ns < TIMEOUT.as_nanos() as u64, "timed out");
         network.advance(Time::from_ns(monotonic_ns()));
         for host in hosts.iter_mut() {
             host.engine.progress(true);
@@ -156,14 +157,14 @@ fn pattern(number: usize, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn messages_arrive_whole_and_in_order_over_a_bad_network() {
+fn messages_arrive_whole_and_in_order_over_a_lossy_network() {
     let network = MemoryNetwork::default();
-    network.set_impairments(bad());
+    network.set_impairments(impaired());
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let sizes: Vec<usize> = (0..120).map(|number| [0, 1, 24, 4000, 70_000, 9][number % 6] + number).collect();
     let messages: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(number, &bytes)| pattern(number, bytes)).collect();
-    // Half of the receives wait for messages, and messages wait for the other half. Only tags
-    // distinguish both kinds.
+    // Half of the receives are posted before their messages arrive, the other half afterwards. Only
+    // tags distinguish both kinds.
     let mut places: Vec<Vec<u8>> = sizes.iter().map(|&bytes| vec![0; bytes + 1]).collect();
     let tag = |number: usize| number.is_multiple_of(2).then_some((5, 0));
     for (number, place) in places.iter_mut().enumerate().take(60) {
@@ -190,7 +191,7 @@ fn messages_arrive_whole_and_in_order_over_a_bad_network() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn truncated_and_cancelled_receives_are_reported() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let long = pattern(1, 5000);
@@ -215,7 +216,7 @@ fn what_does_not_fit_is_told() {
 }
 
 #[test]
-fn a_message_is_seen_before_it_is_received() {
+fn a_message_can_be_peeked_at_before_it_is_received() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let peek = Receive {
@@ -240,8 +241,8 @@ fn a_message_is_seen_before_it_is_received() {
     assert!(read(&b.received)[0].errno == 0 && place == message);
 }
 
-/// A host's memory of 1,000 bytes, for peers by key 3 from address 0 on.
-fn lend(host: &Host, memory: &mut [u8], access: [bool; 2]) {
+/// Registers 1,000 bytes of a host's memory for peers, with key 3, at address 0.
+fn register(host: &Host, memory: &mut [u8], access: [bool; 2]) {
     assert!(host.engine.bindings().regions.insert(3, Region { buffers: buffers(memory), base: 0, access }));
 }
 
@@ -251,13 +252,13 @@ fn remote(to: u8, kind: Kind, offset: u64, bytes: &[u8], context: usize) -> Remo
 }
 
 #[test]
-fn peers_read_and_write_memory_that_is_lent_to_them() {
+fn peers_read_and_write_registered_memory() {
     let network = MemoryNetwork::default();
-    network.set_impairments(bad());
+    network.set_impairments(impaired());
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let mut memory = pattern(1, 1_000);
-    lend(&b, &mut memory, [true; 2]);
-    lend(&a, &mut memory, [true; 2]);
+    register(&b, &mut memory, [true; 2]);
+    register(&a, &mut memory, [true; 2]);
     let (sent, got, own) = (pattern(2, 300), vec![0; 500], vec![0; 10]);
     a.engine.begin_remote(&Remote { data: Some(9), ..remote(2, Kind::Write, 600, &sent, 1) }).unwrap();
     a.engine.begin_remote(&remote(2, Kind::Read, 500, &got, 2)).unwrap();
@@ -265,31 +266,31 @@ fn peers_read_and_write_memory_that_is_lent_to_them() {
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].done.load(Relaxed) == 3);
     let expected = [&pattern(1, 1_000)[..600], &sent, &pattern(1, 1_000)[900..]].concat();
     assert!(memory == expected && got == expected[500..] && own == pattern(1, 1_000)[990..]);
-    let mut told: Vec<_> = read(&a.sent).iter().map(|done| (done.entry.op_context, done.errno)).collect();
-    told.sort_unstable();
-    assert_eq!(told, [(1, 0), (2, 0), (3, 0)]);
-    let [heard] = read(&b.received)[..] else { panic!("one is heard of") };
-    assert_eq!((heard.entry.data, heard.entry.len), (9, 300));
+    let mut completions: Vec<_> = read(&a.sent).iter().map(|done| (done.entry.op_context, done.errno)).collect();
+    completions.sort_unstable();
+    assert_eq!(completions, [(1, 0), (2, 0), (3, 0)]);
+    let [completion] = read(&b.received)[..] else { panic!("one remote write with data") };
+    assert_eq!((completion.entry.data, completion.entry.len), (9, 300));
 }
 
 #[test]
-fn no_peer_reaches_what_is_not_lent_to_it() {
+fn peers_cannot_access_other_memory() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let mut memory = pattern(1, 1_000);
-    lend(&b, &mut memory, [true, false]);
+    register(&b, &mut memory, [true, false]);
     let place = vec![7; 10];
-    let bad = [
+    let invalid = [
         remote(2, Kind::Write, 0, &place, 1),
         remote(2, Kind::Read, 991, &place, 2),
         remote(2, Kind::Read, u64::MAX, &place, 3),
         Remote { key: 4, ..remote(2, Kind::Read, 0, &place, 4) },
     ];
-    bad.iter().for_each(|remote| a.engine.begin_remote(remote).unwrap());
+    invalid.iter().for_each(|remote| a.engine.begin_remote(remote).unwrap());
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 4);
     assert!(read(&a.sent).iter().all(|done| done.errno == libc::EACCES));
     assert!(memory == pattern(1, 1_000) && place == [7; 10]);
-    // What is not lent any more is as if it had never been.
+    // A removed region is treated like one that was never registered.
     b.engine.bindings().regions.remove(3);
     a.engine.begin_remote(&remote(2, Kind::Read, 0, &place, 5)).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 5);
@@ -300,7 +301,7 @@ fn no_peer_reaches_what_is_not_lent_to_it() {
 }
 
 #[test]
-fn a_claimed_message_is_of_its_context_alone() {
+fn a_claimed_message_is_received_by_its_context_only() {
     let network = MemoryNetwork::default();
     let mut host = Host::new(&network, 1);
     let place = [0; 2];
@@ -322,22 +323,22 @@ fn a_claimed_message_is_of_its_context_alone() {
     host.engine.discard_claimed(&probe(2)).unwrap();
     host.engine.receive_claimed(&probe(1)).unwrap();
     assert_eq!(host.engine.receive_claimed(&probe(1)), Err(Errno(libc::ENOMSG)));
-    let told: Vec<_> = read(&host.received).iter().map(|done| (done.entry.op_context, done.errno)).collect();
-    assert_eq!(told, [(1, 0), (2, 0), (3, 0), (4, 0), (2, 0), (1, 0)]);
+    let completions: Vec<_> = read(&host.received).iter().map(|done| (done.entry.op_context, done.errno)).collect();
+    assert_eq!(completions, [(1, 0), (2, 0), (3, 0), (4, 0), (2, 0), (1, 0)]);
     assert_eq!(&place, b"ab", "the last that was received");
 }
 
 #[test]
-fn memory_is_back_at_once_where_that_is_asked_for() {
+fn injected_memory_is_reusable_at_once() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let message = pattern(2, 3000);
-    let mut gone = message.clone();
-    let send = |context, flags| Send { to: 2, buffers: buffers(&gone), header: Header::default(), flags, context };
+    let mut reused = message.clone();
+    let send = |context, flags| Send { to: 2, buffers: buffers(&reused), header: Header::default(), flags, context };
     for send in [send(Some(1), FI_INJECT_COMPLETE), send(Some(2), FI_INJECT), send(None, 0)] {
         a.engine.send(&send).unwrap();
     }
-    gone.fill(0);
+    reused.fill(0);
     assert_eq!(read(&a.sent).iter().map(|completion| completion.entry.op_context).collect::<Vec<_>>(), [1]);
     let mut places = vec![vec![0; 3000]; 3];
     places.iter_mut().for_each(|place| b.receive(None, None, place, 0));
@@ -349,7 +350,7 @@ fn memory_is_back_at_once_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
+fn sends_to_an_unreachable_peer_fail() {
     let network = MemoryNetwork::default();
     let mut a = Host::new(&network, 1);
     a.send(2, None, b"nobody", 1).unwrap();
@@ -358,11 +359,11 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     let mut b = Host::new(&network, 2);
     a.send(2, None, b"somebody", 2).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
-    // A closing peer reports it; messages that it sent before still match receives.
+    // A closing peer notifies the other side; messages that it sent before still match receives.
     b.send(1, None, b"last words", 3).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[0].done.load(Relaxed) == 1);
-    let gone = std::thread::spawn(move || b.engine.close());
-    until(&network, &mut [&mut a], |_| gone.is_finished());
+    let closing = std::thread::spawn(move || b.engine.close());
+    until(&network, &mut [&mut a], |_| closing.is_finished());
     until(&network, &mut [&mut a], |hosts| hosts[0].engine.receiving.is_empty());
     let mut place = [0; 10];
     a.receive(None, None, &mut place, 4);
@@ -371,8 +372,8 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     until(&network, &mut [&mut a], |hosts| hosts[0].counts[0].failed.load(Relaxed) == 2);
 }
 
-/// A peer that sends forged messages.
-fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevice>, ConnectionId) {
+/// Opens a plain host, which can send messages without a valid header.
+fn plain_host(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevice>, ConnectionId) {
     let mut host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
     let to = Peer { address: [10, 0, 0, 2].into(), mac: mac(2) };
     let connection = host.endpoint.connect(Time::ZERO, to, None).unwrap();
@@ -380,20 +381,20 @@ fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevic
 }
 
 #[test]
-fn hostile_messages_end_their_connection_and_no_other() {
+fn hostile_messages_end_only_their_connection() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
-    let good = Header { tag: Some(1), ..Header::default() }.write();
-    let mut bad = vec![Vec::new(), vec![b'F'; 23], vec![0; 24], good.to_vec()];
-    bad[3][2] = 255;
-    for (number, message) in bad.into_iter().enumerate() {
-        let (mut stranger, connection) = stranger(&network, 3 + number as u8);
-        stranger.endpoint.send(connection, message.into()).unwrap();
+    let valid = Header { tag: Some(1), ..Header::default() }.write();
+    let mut invalid = vec![Vec::new(), vec![b'F'; 23], vec![0; 24], valid.to_vec()];
+    invalid[3][2] = 255;
+    for (number, message) in invalid.into_iter().enumerate() {
+        let (mut plain_host, connection) = plain_host(&network, 3 + number as u8);
+        plain_host.endpoint.send(connection, message.into()).unwrap();
         let mut ended = false;
         until(&network, &mut [&mut a, &mut b], |_| {
-            stranger.poll();
+            plain_host.poll();
             let end = |event| matches!(event, EndpointEvent::Failed { error: ConnectionError::Aborted, .. });
-            ended |= std::iter::from_fn(|| stranger.endpoint.poll_event()).any(end);
+            ended |= std::iter::from_fn(|| plain_host.endpoint.poll_event()).any(end);
             ended
         });
         let mut place = [0; 4];
@@ -406,20 +407,20 @@ fn hostile_messages_end_their_connection_and_no_other() {
 }
 
 #[test]
-fn what_nobody_receives_is_bounded() {
+fn unexpected_messages_are_bounded() {
     const EACH: usize = 1000;
     let network = MemoryNetwork::default();
     let mut b = Host::new(&network, 2);
-    let (mut stranger, connection) = stranger(&network, 3);
+    let (mut plain_host, connection) = plain_host(&network, 3);
     let (mut sent, mut delivered, mut quiet_ns) = (0, 0, monotonic_ns());
     let message = [&Header::default().write()[..], &[1; EACH]].concat();
     until(&network, &mut [&mut b], |_| {
-        stranger.poll();
-        while stranger.endpoint.send(connection, message.clone().into()).is_ok() {
+        plain_host.poll();
+        while plain_host.endpoint.send(connection, message.clone().into()).is_ok() {
             sent += 1;
         }
         let is_delivered = |event: &EndpointEvent| matches!(event, EndpointEvent::Delivered { .. });
-        let more = std::iter::from_fn(|| stranger.endpoint.poll_event()).filter(is_delivered).count();
+        let more = std::iter::from_fn(|| plain_host.endpoint.poll_event()).filter(is_delivered).count();
         delivered += more;
         if more > 0 {
             quiet_ns = monotonic_ns();
@@ -428,15 +429,15 @@ fn what_nobody_receives_is_bounded() {
     });
     let (waiting, bytes) = b.engine.receiving.matching.count(|_| true);
     assert!(delivered < sent && waiting <= 4096 && bytes <= 2 * MAX_MESSAGE + 2 * EACH, "{waiting} with {bytes} bytes");
-    // Who receives them is sent more.
+    // After a receive, the sender may send more.
     let mut place = [0; EACH];
     for number in 0..2 * waiting {
         b.receive(None, None, &mut place, number);
         let done = number as u64 + 1;
         until(&network, &mut [&mut b], |hosts| {
-            stranger.poll();
-            while stranger.endpoint.poll_event().is_some() {}
-            let _ = stranger.endpoint.send(connection, message.clone().into());
+            plain_host.poll();
+            while plain_host.endpoint.poll_event().is_some() {}
+            let _ = plain_host.endpoint.send(connection, message.clone().into());
             hosts[0].counts[1].done.load(Relaxed) == done
         });
         read(&b.received);

@@ -1,4 +1,4 @@
-//! Halves and streams.
+//! Connection halves and streams.
 
 use std::io;
 use std::pin::pin;
@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-/// Two ends of an open connection.
-async fn both(network: &Running) -> (Endpoint, Endpoint, Connection, Connection) {
+/// Opens a connection; returns both endpoints and both ends.
+async fn both(network: &RunningNetwork) -> (Endpoint, Endpoint, Connection, Connection) {
     let (client, server) = (network.spawn(0, false), network.spawn(1, true));
     let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
     (client, server, ours.unwrap(), theirs.unwrap())
@@ -36,8 +36,8 @@ fn rough() -> Impairments {
 }
 
 #[test]
-fn both_halves_work_at_once_in_tasks_of_their_own() {
-    let network = Running::new(rough());
+fn both_halves_work_concurrently_in_separate_tasks() {
+    let network = RunningNetwork::new(rough());
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let ((our_send, our_recv), (their_send, their_recv)) = (ours.split(), theirs.split());
@@ -59,8 +59,8 @@ fn both_halves_work_at_once_in_tasks_of_their_own() {
 }
 
 #[test]
-fn the_connection_lives_as_long_as_one_half() {
-    let network = Running::new(Impairments::delay(US));
+fn the_connection_stays_open_while_one_half_exists() {
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
         let (sending, receiving) = ours.split();
@@ -73,8 +73,8 @@ fn the_connection_lives_as_long_as_one_half() {
 
 #[test]
 //= docs/specs/endpoint.md#END-39 in the order of their numbers
-fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
-    let network = Running::new(rough());
+fn a_stream_keeps_the_order_of_bytes_despite_reordering() {
+    let network = RunningNetwork::new(rough());
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
         // Messages may precede the streams.
@@ -82,7 +82,7 @@ fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
         assert_eq!(theirs.recv().await.unwrap().unwrap().data, "first");
         let (ours, theirs) = (ours.into_stream(), theirs.into_stream());
         let (up, down) = (content(1, 3_000_001), content(2, 700_000));
-        let talk = |stream: Stream, send: Bytes, expected: Bytes| async move {
+        let transfer = |stream: Stream, send: Bytes, expected: Bytes| async move {
             let (mut reader, mut writer) = tokio::io::split(stream);
             let write = async {
                 for part in send.chunks(17_000) {
@@ -98,14 +98,14 @@ fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
             };
             tokio::join!(write, read);
         };
-        let theirs = talk(theirs, down.clone(), up.clone());
-        tokio::join!(talk(ours, up, down), theirs);
+        let theirs = transfer(theirs, down.clone(), up.clone());
+        tokio::join!(transfer(ours, up, down), theirs);
     });
 }
 
 #[test]
-fn a_writer_waits_for_a_reader_that_does_not_read() {
-    let network = Running::new(Impairments::delay(US));
+fn a_writer_waits_for_its_reader() {
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, server, ours, theirs) = both(&network).await;
         let (mut ours, theirs) = (ours.into_stream(), theirs.into_stream());
@@ -119,15 +119,15 @@ fn a_writer_waits_for_a_reader_that_does_not_read() {
         };
         assert!(tokio::time::timeout(Duration::from_millis(500), all).await.is_err());
         let most = usize::try_from(flow(false).max_data_bytes).unwrap() + (9 << 20);
-        assert!((1 << 20..most).contains(&written), "{written} bytes, and nobody reads");
+        assert!((1 << 20..most).contains(&written), "{written} bytes written without a reader");
         drop((theirs, server));
     });
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-39 that is no error, as long as all bytes are
-fn who_has_all_may_close_before_the_end_comes() {
-    let network = Running::new(Impairments::delay(US));
+fn a_reader_with_all_bytes_may_close_before_the_end() {
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
@@ -141,8 +141,8 @@ fn who_has_all_may_close_before_the_end_comes() {
 }
 
 #[test]
-fn bytes_for_a_peer_that_has_closed_are_an_error() {
-    let network = Running::new(Impairments::delay(US));
+fn writing_to_a_closed_peer_is_an_error() {
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let mut ours = ours.into_stream();
@@ -154,8 +154,8 @@ fn bytes_for_a_peer_that_has_closed_are_an_error() {
 }
 
 #[test]
-fn a_stream_ends_with_an_error_when_its_peer_is_gone_and_does_not_panic_after() {
-    let network = Running::giving_up(Impairments::delay(US), Duration::from_millis(500));
+fn a_stream_fails_when_its_peer_disappears() {
+    let network = RunningNetwork::giving_up(Impairments::delay(US), Duration::from_millis(500));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, _theirs) = (ours.into_stream(), theirs.into_stream());
@@ -169,14 +169,14 @@ fn a_stream_ends_with_an_error_when_its_peer_is_gone_and_does_not_panic_after() 
 
 #[test]
 fn an_empty_write_is_not_the_end() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
         assert_eq!(ours.write(b"").await.unwrap(), 0);
         ours.write_all(b"x").await.unwrap();
         assert_eq!(theirs.read_u8().await.unwrap(), b'x');
-        // Nothing more comes, and the stream has not ended.
+        // Nothing is received, and the stream has not ended.
         let mut byte = [0];
         let mut read = pin!(theirs.read(&mut byte));
         let pending = std::future::poll_fn(|context| Poll::Ready(read.as_mut().poll(context).is_pending())).await;
@@ -187,8 +187,8 @@ fn an_empty_write_is_not_the_end() {
 }
 
 #[test]
-fn an_address_without_routes_is_an_error_that_says_what_to_do() {
-    let network = Running::new(Impairments::delay(US));
+fn an_address_without_route_is_an_error_with_a_remedy() {
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let client = network.spawn(0, false);
         let error = client.connect(address(1, false)).await.unwrap_err();

@@ -1,4 +1,5 @@
-//! Conservation, determinism and each impairment, by property where there is one.
+//! Conservation of frames, determinism, and each impairment; property tests where there is a
+//! property.
 
 use proptest::prelude::*;
 
@@ -23,7 +24,8 @@ fn pair(config: MemoryConfig) -> (MemoryNetwork, MemoryDevice, MemoryDevice) {
     (network, a, b)
 }
 
-/// Sends a frame of `len` bytes to `to`, all of whose bytes after the addresses are `fill`; says whether there was a frame for it.
+/// Sends a frame of `len` bytes to `to`, filled with `fill` after the addresses. Returns whether a
+/// free frame was available.
 fn send(device: &mut MemoryDevice, to: [u8; 6], fill: u8, len: usize) -> bool {
     let Some(id) = device.allocate() else { return false };
     let space = device.frame_mut(&id);
@@ -38,7 +40,7 @@ fn send(device: &mut MemoryDevice, to: [u8; 6], fill: u8, len: usize) -> bool {
     }
 }
 
-/// Receives all there is, releases it, and returns the last byte of each.
+/// Receives all frames, releases them, and returns the last byte of each.
 fn drain(device: &mut MemoryDevice) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     let mut fills = Vec::new();
@@ -73,7 +75,7 @@ fn frames_arrive_in_order_and_unchanged_without_impairments() {
 }
 
 #[test]
-fn nothing_moves_before_the_flush_nor_before_it_is_due() {
+fn frames_leave_at_the_flush_and_arrive_when_due() {
     let (network, mut a, mut b) = pair(MemoryConfig { impairments: Impairments::delay(1_000), ..Default::default() });
     send(&mut a, B, 7, 64);
     network.advance(Time::from_ps(10_000));
@@ -115,7 +117,7 @@ fn a_receiver_that_does_not_release_drops_and_counts() {
         b.flush().unwrap();
         audit_all(&network, &[&a, &b]);
     }
-    // 32 fill slots, then the 16 that the reserve for sending leaves.
+    // 32 fill slots, then the 16 frames that are not reserved for sending.
     assert_eq!(held.len(), 48);
     assert_eq!(b.stats().fill_empty, 3 * 24 - 48);
     assert!(b.allocate().is_some(), "receiving must not starve sending");
@@ -125,7 +127,7 @@ fn a_receiver_that_does_not_release_drops_and_counts() {
 }
 
 #[test]
-fn a_full_tx_ring_hands_the_frame_back() {
+fn a_full_tx_ring_returns_the_frame() {
     let (_, mut a, _b) = pair(MemoryConfig { tx_ring: 4, ..Default::default() });
     let sent = (0..6).filter(|&fill| send(&mut a, B, fill, 64)).count();
     assert_eq!((sent, a.stats().tx_ring_full, a.census().tx), (4, 2, 4));
@@ -155,7 +157,7 @@ fn a_handle_of_another_device_is_refused() {
 }
 
 #[test]
-fn impairments_happen_as_often_as_asked() {
+fn impairments_have_the_configured_rates() {
     let (network, mut a, mut b) = pair(MemoryConfig { seed: 3, impairments: HARSH, ..Default::default() });
     let total = 100_000_u64;
     for round in 0..total / 100 {
@@ -166,7 +168,7 @@ fn impairments_happen_as_often_as_asked() {
     }
     let stats = network.stats();
     let near =
-        |count: u64, expected: u64| assert!(count.abs_diff(expected) < expected / 20, "{count} against {expected}");
+        |count: u64, expected: u64| assert!(count.abs_diff(expected) < expected / 20, "{count}, expected {expected}");
     near(stats.lost, total / 5);
     near(stats.duplicated, total * 8 / 100);
     near(stats.corrupted, total * 88 / 2000);
@@ -203,7 +205,7 @@ fn one_sender_can_be_impaired_alone() {
 }
 
 #[test]
-fn what_happens_to_one_senders_frames_does_not_depend_on_another() {
+fn impairments_of_one_sender_do_not_depend_on_another() {
     let fates = |interleaved: bool| {
         let (network, mut a, mut b) = pair(MemoryConfig { seed: 11, impairments: HARSH, ..Default::default() });
         let mut c = network.attach(C);
@@ -222,7 +224,7 @@ fn what_happens_to_one_senders_frames_does_not_depend_on_another() {
 }
 
 #[test]
-fn devices_work_from_threads_of_their_own() {
+fn devices_work_from_separate_threads() {
     let (network, mut a, mut b) = pair(MemoryConfig::default());
     let (total, got) = (20_000_u64, std::sync::atomic::AtomicU64::new(0));
     let load = || got.load(std::sync::atomic::Ordering::Relaxed);
@@ -230,7 +232,8 @@ fn devices_work_from_threads_of_their_own() {
         scope.spawn(|| {
             let mut sent = 0;
             while sent < total {
-                // No more under way than the receiver's fill ring holds, as a window would have it.
+                // Keeps the frames in flight below the size of the receiver's fill ring, as a
+                // window would.
                 if sent - load() < 256 && send(&mut a, B, 0, 64) {
                     sent += 1;
                 } else {
@@ -284,7 +287,7 @@ fn impairments() -> impl Strategy<Value = Impairments> {
     )
 }
 
-/// Runs a history and returns a record of all that could be seen of it.
+/// Runs a history and returns everything observable.
 fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<DeviceStats>, Vec<Vec<u8>>) {
     let config = MemoryConfig {
         seed,
@@ -334,10 +337,10 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
 }
 
 proptest! {
-    /// sent + copies = lost + unroutable + overflow + no_buffer + in flight + delivered, after every step of every history; and the
-    /// same seed gives the same run.
+    /// sent + copies = lost + unroutable + overflow + no_buffer + in flight + delivered, after
+    /// every step of every history; the same seed gives the same run.
     #[test]
-    fn nothing_is_lost_unaccounted(ops in prop::collection::vec(op(), 1..400), faults in impairments(), seed: u64) {
+    fn every_frame_is_accounted_for(ops in prop::collection::vec(op(), 1..400), faults in impairments(), seed: u64) {
         let run = play(&ops, faults, seed);
         prop_assert_eq!(&run, &play(&ops, faults, seed));
         let (network, devices, seen) = run;
@@ -359,7 +362,7 @@ proptest! {
 }
 
 #[test]
-fn marking_spares_what_is_not_capable_marked_already_or_not_ours() {
+fn only_unmarked_ect_frames_of_spray_are_marked() {
     use spray_wire::{Body, Ecn, Envelope, EvPort, Probe, emit, parse};
     for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         for (ecn, marked) in [(Ecn::Ect0, true), (Ecn::Ect1, true), (Ecn::NotEct, false), (Ecn::Ce, false)] {

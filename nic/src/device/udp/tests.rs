@@ -1,4 +1,5 @@
-//! Devices on loopback addresses, as any user: what arrives of frames, and of what is none.
+//! Devices on loopback addresses, without privileges: frames that arrive, and datagrams that are
+//! not frames.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
@@ -13,8 +14,9 @@ use crate::driver::Idle;
 use crate::endpoint::tests::content;
 use crate::{EndpointConfig, EndpointEvent, Host, Peer};
 
-/// An address of the loopback interface that no other test has, in this process or in one beside it.
-fn own() -> IpAddr {
+/// Returns an address of the loopback interface that no other test uses, in this process or
+/// another.
+fn unused_address() -> IpAddr {
     static USED: AtomicU8 = AtomicU8::new(1);
     let [high, low] = (std::process::id() as u16).to_be_bytes();
     Ipv4Addr::new(127, 64 | high & 63, low, USED.fetch_add(1, Ordering::Relaxed)).into()
@@ -24,7 +26,7 @@ fn open(config: UdpConfig) -> UdpDevice {
     UdpDevice::open(&config).unwrap()
 }
 
-/// Writes a data frame with this entropy value, and has it wait for the next flush.
+/// Writes a data frame with this entropy value and stages it for the next flush.
 fn queue(device: &mut UdpDevice, to: &UdpDevice, ev: u16, ecn: Ecn, payload: &[u8]) {
     queue_to(device, (to.address, to.port), ev, ecn, payload);
 }
@@ -48,7 +50,7 @@ fn queue_to(device: &mut UdpDevice, (dst, dst_port): (IpAddr, u16), ev: u16, ecn
     device.transmit(id, len as u32).unwrap();
 }
 
-/// What has arrived: entropy value, ECN bits and payload of each frame.
+/// Receives all frames; returns the entropy value, ECN bits and payload of each.
 fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
     let (mut out, mut all) = (Vec::with_capacity(7), Vec::new());
     while device.receive(&mut out, 64).unwrap() > 0 {
@@ -65,9 +67,9 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
 }
 
 #[test]
-fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
+fn frames_arrive_once_with_their_port_and_mark() {
     for segments in [64, 1] {
-        let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+        let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
         assert_eq!((a.info().evs, a.info().resolves_next_hop), (32, true));
         a.lanes.set_segments(segments);
         let mut sent = Vec::new();
@@ -86,7 +88,7 @@ fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
         assert!(sent == received, "{} of {}", received.len(), sent.len());
         let stats = a.stats();
         assert_eq!((stats.tx_completed, stats.tx_dropped, b.stats().rx), (200, 0, 200));
-        // Five in a row, the last one of which is shorter, go in one call.
+        // Five consecutive frames, the last one shorter, are sent in one call.
         assert_eq!(stats.kicks, if segments == 1 { 200 } else { 40 });
         a.audit().unwrap();
     }
@@ -106,8 +108,8 @@ fn ipv6_and_other_ports() {
 }
 
 #[test]
-fn nothing_goes_to_the_ports_of_strangers() {
-    let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+fn nothing_is_sent_to_other_ports() {
+    let (mut a, b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     queue(&mut a, &b, 32, Ecn::NotEct, &[]);
     let id = a.allocate().unwrap();
     a.transmit(id, 3).unwrap();
@@ -116,8 +118,8 @@ fn nothing_goes_to_the_ports_of_strangers() {
 }
 
 #[test]
-fn a_full_queue_hands_frames_back() {
-    let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+fn a_full_queue_returns_frames() {
+    let (mut a, b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     (0..256).for_each(|_| queue(&mut a, &b, 5, Ecn::Ect0, &[7; 64]));
     let id = a.allocate().unwrap();
     let template = a.memory[..a.space].to_vec();
@@ -130,19 +132,19 @@ fn a_full_queue_hands_frames_back() {
 }
 
 #[test]
-fn ports_that_others_have() {
-    let address = own();
+fn ports_in_use_are_an_error() {
+    let address = unused_address();
     let taken = std::net::UdpSocket::bind((address, Ev::new(10).port(32).number())).unwrap();
     assert_eq!(open(UdpConfig::at(address)).info().evs, 10);
     drop(taken);
     let _first = std::net::UdpSocket::bind((address, Ev::new(0).port(32).number())).unwrap();
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 49152") && refused.contains("ss -ulpn"), "{refused}");
-    let address = own();
+    let address = unused_address();
     let _device = open(UdpConfig::at(address));
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 61440") && refused.contains("other ports"), "{refused}");
-    // With other ports of their own, two devices share the ports that stand for entropy values.
+    // With separate host ports, two devices share the ports that encode entropy values.
     assert_eq!(
         open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::at(address) }).info().evs,
         256
@@ -151,24 +153,24 @@ fn ports_that_others_have() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_done_without() {
+fn missing_kernel_features_are_tolerated() {
     let error = io::Error::from_raw_os_error;
-    let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     assert!(a.lanes.give_way(&error(libc::EINVAL), 5) && !a.lanes.may_fragment());
     assert!(!a.lanes.give_way(&error(libc::EINVAL), 1) && !a.lanes.give_way(&error(libc::ENETUNREACH), 1));
     assert!(a.lanes.give_way(&error(libc::EMSGSIZE), 1) && a.has_fragmented());
     assert!(!a.lanes.give_way(&error(libc::EMSGSIZE), 1));
     (0..64).for_each(|_| assert!(!a.lanes.give_way(&error(libc::EIO), 1)));
-    // It still sends, one at a time, and still marks.
+    // It still sends, one frame per call, and still marks.
     (0..3).for_each(|_| queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]));
     a.flush().unwrap();
     assert_eq!((a.stats().kicks, drain(&mut b, Ports::DEFAULT).len()), (3, 3));
 }
 
 #[test]
-fn frames_that_cannot_leave_are_lost_and_others_are_not() {
-    let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
-    // From a loopback address nothing leaves the machine.
+fn frames_that_cannot_be_sent_do_not_affect_others() {
+    let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
+    // A packet from a loopback address cannot leave the machine.
     b.address = [203, 0, 113, 7].into();
     queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]);
     b.address = b.arrivals.address();
@@ -176,22 +178,22 @@ fn frames_that_cannot_leave_are_lost_and_others_are_not() {
     a.flush().unwrap();
     assert_eq!((a.stats().tx_dropped, a.stats().tx_completed), (1, 1));
     assert_eq!(drain(&mut b, Ports::DEFAULT).len(), 1);
-    // Nobody listens there any more: the kernel is told so, and so are our sockets.
+    // The port is closed: the kernel gets an ICMP error and reports it on our sockets.
     drop(b);
-    let b = UdpDevice::open(&UdpConfig::at(own())).unwrap();
-    let gone = b.address();
+    let b = UdpDevice::open(&UdpConfig::at(unused_address())).unwrap();
+    let closed_address = b.address();
     drop(b);
-    let mut nobody = open(UdpConfig::at(own()));
-    nobody.address = gone;
+    let mut unreachable = open(UdpConfig::at(unused_address()));
+    unreachable.address = closed_address;
     for _ in 0..3 {
-        queue(&mut a, &nobody, 1, Ecn::Ect0, &[1; 100]);
+        queue(&mut a, &unreachable, 1, Ecn::Ect0, &[1; 100]);
         a.flush().unwrap();
     }
     assert_eq!(a.stats().tx_completed, 4);
     assert!(!a.is_gone() && a.receive(&mut Vec::with_capacity(4), 4).is_ok());
 }
 
-/// Runs two hosts until `done` says so about the second's events, at most for 20 s.
+/// Runs two hosts until `done` returns true for the second host's events, for at most 20 s.
 fn run_both(
     a: &mut Host<UdpDevice>,
     b: &mut Host<UdpDevice>,
@@ -201,7 +203,7 @@ fn run_both(
     let ran = a.run(Idle::Spin, &[], |_, _| {
         b.poll();
         rounds += 1;
-        assert!(rounds < 20_000_000, "nothing more happens");
+        assert!(rounds < 20_000_000, "timed out");
         while let Some(event) = b.endpoint.poll_event() {
             if done(b, event) {
                 return ControlFlow::Break(());
@@ -213,9 +215,9 @@ fn run_both(
 }
 
 #[test]
-fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_sockets() {
+fn megabytes_arrive_over_all_sockets() {
     let host = || {
-        let config = UdpConfig { mtu: 1500, ..UdpConfig::at(own()) };
+        let config = UdpConfig { mtu: 1500, ..UdpConfig::at(unused_address()) };
         let endpoint =
             config.endpoint().unwrap().with_balancer(BalancerKind::Reps).with_give_up(Duration::from_secs(20));
         Host::open_udp_with(config, endpoint).unwrap()
@@ -235,7 +237,7 @@ fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_soc
         _ => false,
     });
     let stats = a.endpoint.device().stats();
-    assert!(stats.kicks < stats.tx, "{stats:?}: frames go together");
+    assert!(stats.kicks < stats.tx, "{stats:?}: frames are batched");
     for host in [a, b] {
         let stats = host.endpoint.stats();
         assert_eq!((stats.malformed, stats.checksum, stats.device_errors), (0, 0, 0));
@@ -244,20 +246,20 @@ fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_soc
 }
 
 #[test]
-fn what_strangers_send_changes_nothing() {
-    let (mut a, mut b) = (Host::open_udp(own()).unwrap(), Host::open_udp(own()).unwrap());
+fn datagrams_of_unknown_peers_change_nothing() {
+    let (mut a, mut b) = (Host::open_udp(unused_address()).unwrap(), Host::open_udp(unused_address()).unwrap());
     let to = b.endpoint.config().address;
-    let stranger = std::net::UdpSocket::bind((own(), 0)).unwrap();
-    let spray = |payload: &[u8]| drop(stranger.send_to(payload, (to, Ports::DEFAULT.first())));
+    let other_socket = std::net::UdpSocket::bind((unused_address(), 0)).unwrap();
+    let spray = |payload: &[u8]| drop(other_socket.send_to(payload, (to, Ports::DEFAULT.first())));
     (0..300).for_each(|bytes| spray(&content(bytes, bytes)));
     [9_000, 9_175, 30_000, 65_507].into_iter().for_each(|bytes| spray(&content(bytes, bytes)));
-    // A genuine frame of a stranger, for a connection that there is not.
+    // A valid frame of an unknown peer, for an unknown connection.
     let envelope = Envelope {
         src_mac: [0; 6],
         dst_mac: [0; 6],
-        src: stranger.local_addr().unwrap().ip(),
+        src: other_socket.local_addr().unwrap().ip(),
         dst: to,
-        src_port: EvPort::new(stranger.local_addr().unwrap().port()),
+        src_port: EvPort::new(other_socket.local_addr().unwrap().port()),
         dst_port: Ports::DEFAULT.first(),
         dscp: 0,
         ecn: Ecn::NotEct,
@@ -283,7 +285,8 @@ fn what_strangers_send_changes_nothing() {
     run_both(&mut a, &mut b, |_, event| matches!(event, EndpointEvent::Received { .. }));
     let stats = b.endpoint.stats();
     assert!(stats.malformed >= 200 && stats.unknown_connection >= 1, "{stats:?}");
-    // Two do not fit a frame. The stranger's port is no entropy value here: it is answered by one that is.
+    // Two datagrams do not fit a frame. The sender's port is not an entropy value here, so the
+    // answer goes to one that is.
     //= docs/specs/endpoint.md#END-49 ports of answers
     let stats = b.endpoint.device().stats();
     assert!(stats.rx_dropped >= 2 && stats.tx_dropped == 0, "{stats:?}");
@@ -292,10 +295,10 @@ fn what_strangers_send_changes_nothing() {
 
 #[cfg(feature = "tokio")]
 #[test]
-fn handles_need_an_address_and_nothing_else() {
+fn handles_need_only_an_address() {
     use crate::aio::Endpoint;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (ours, theirs) = (own(), own());
+    let (ours, theirs) = (unused_address(), unused_address());
     runtime.block_on(async {
         let (client, server) = (Endpoint::open_udp(ours).unwrap(), Endpoint::open_udp(theirs).unwrap());
         let connection = client.connect(theirs).await.unwrap();

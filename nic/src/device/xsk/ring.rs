@@ -185,12 +185,13 @@ mod tests {
     const SLOTS: u32 = 8;
     const OFFSETS: libc::xdp_ring_offset = libc::xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
 
-    /// A ring in a file, both of whose indices begin at `first`: we are the kernel as well.
+    /// Creates a ring in a file whose indices start at `first`, and returns both ends: the test
+    /// plays the kernel's part.
     fn both_ends(first: u32) -> (Producer<u64>, Consumer<u64>) {
         // SAFETY: the name ends in a NUL; the result is checked below.
         let fd = unsafe { libc::memfd_create(c"ring".as_ptr(), 0) };
         assert!(fd >= 0, "memfd: {}", io::Error::last_os_error());
-        // SAFETY: the call above just made it.
+        // SAFETY: the descriptor was just created by the call above.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(4096).unwrap();
         for index in [OFFSETS.producer, OFFSETS.consumer] {
@@ -201,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// A queue of eight places, also where the indices wrap.
+        /// A ring of eight slots behaves as a bounded queue, also where the indices wrap.
         #[test]
         fn a_ring_is_a_bounded_queue(first in prop_oneof![Just(0), Just(u32::MAX - 3), any::<u32>()],
                                      steps in prop::collection::vec((any::<bool>(), 0..12_u32), 1..200)) {
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no room for 9 descriptors")]
-    fn more_than_there_is_room_for_is_refused() {
+    fn more_descriptors_than_free_slots_panic() {
         let (mut producer, _consumer) = both_ends(0);
         producer.room(9);
         producer.put(9, || 0);

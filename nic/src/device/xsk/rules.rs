@@ -121,12 +121,13 @@ mod tests {
 
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
-    /// A NIC with room for so many rules. As drivers do, it refuses a second one for the same packets, and replaces the one at a place.
+    /// A NIC with room for `room` rules. Like drivers, it refuses a second rule for the same
+    /// packets and replaces a rule at an occupied location.
     struct Fake {
         rules: RefCell<BTreeMap<u32, Rule>>,
         room: u32,
-        /// What undoes its changes.
-        told: RefCell<Vec<Request>>,
+        /// The requests that undo its changes.
+        undo_requests: RefCell<Vec<Request>>,
     }
 
     impl RuleTable for Fake {
@@ -154,12 +155,12 @@ mod tests {
     impl Fake {
         fn new(room: u32, rules: &[Rule]) -> Self {
             let rules = rules.iter().map(|rule| (rule.place, *rule)).collect();
-            Self { rules: RefCell::new(rules), room, told: RefCell::default() }
+            Self { rules: RefCell::new(rules), room, undo_requests: RefCell::default() }
         }
 
         fn put(&self, queues: &[u32], shards: usize) -> io::Result<usize> {
             put(self, wanted(ADDRESS, Ports::DEFAULT, queues, shards), |request| {
-                self.told.borrow_mut().push(*request);
+                self.undo_requests.borrow_mut().push(*request);
                 Ok(())
             })
         }
@@ -168,9 +169,9 @@ mod tests {
             self.rules.borrow().values().copied().collect()
         }
 
-        /// What the child does at the end.
+        /// Does what the undo process does at the end.
         fn undo(&self) {
-            for request in self.told.borrow().iter().rev() {
+            for request in self.undo_requests.borrow().iter().rev() {
                 let here: Vec<Rule> = self.all();
                 match here.iter().find(|rule| rule.removal() == *request) {
                     Some(rule) => self.remove(*rule).unwrap(),
@@ -185,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn each_port_goes_to_a_queue_of_its_shard_and_each_queue_gets_as_many() {
+    fn each_port_maps_to_a_queue_of_its_shard_evenly() {
         for (queues, shards) in [(1, 1), (4, 4), (8, 4), (4, 2), (64, 64), (6, 3)] {
-            // The interface's queues need not be the first.
+            // The interface's queues need not start at 0.
             let queues: Vec<u32> = (100..100 + queues).collect();
             let whole = Shard::all(shards).next().unwrap();
             let mut of_queue = BTreeMap::new();
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_undone_and_the_rules_of_others_stay() {
+    fn own_rules_are_removed_and_other_rules_stay() {
         let others = [rule(80, 0, 99)];
         let nic = Fake::new(100, &others);
         assert_eq!(nic.put(&[0, 1], 2).unwrap(), 64);
@@ -216,9 +217,10 @@ mod tests {
         assert_eq!(nic.all(), others);
     }
 
-    /// Those of a run that was killed with all its processes, for other queues, fill the table.
+    /// The table is filled by rules for other queues, left behind by a run that was killed with all
+    /// its processes.
     #[test]
-    fn rules_for_the_same_packets_are_replaced_and_put_back() {
+    fn rules_for_the_same_packets_are_replaced_and_restored() {
         let first = Ports::DEFAULT.first();
         let left: Vec<Rule> = (0..64).map(|number| rule(first + number, 7, number.into())).collect();
         let nic = Fake::new(64, &left);
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_room_for_all_is_an_error_and_has_none_afterwards() {
+    fn a_full_rule_table_is_an_error_and_keeps_no_rule() {
         let nic = Fake::new(40, &[rule(80, 0, 39)]);
         assert_eq!(nic.put(&[0, 1], 2).unwrap_err().to_string(), "the NIC has no room for more rules");
         nic.undo();

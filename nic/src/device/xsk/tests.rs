@@ -1,4 +1,4 @@
-//! Real sockets on a veth between namespaces. Without root most of these tests skip.
+//! Real sockets on a veth pair between namespaces. Without root most of these tests are skipped.
 
 use std::{
     io::ErrorKind,
@@ -16,12 +16,12 @@ mod rig;
 mod taken_over;
 mod undone;
 
-use rig::{Meeting, Steer, ip, joined, up, yield_to_softirq};
+use rig::{Steer, TimedBarrier, ip, run_on_veth, up, yield_to_softirq};
 use spray_test_support::has_root;
 
 const MTU: u32 = 3498;
 
-/// An Ethernet header to a made-up type, then a sequence number.
+/// Writes an Ethernet header of an unassigned type and a sequence number.
 fn write(space: &mut [u8], sequence: u64) {
     space[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1]);
     space[12..14].copy_from_slice(&[0x88, 0xb5]);
@@ -44,18 +44,19 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// Fails when a count stands still for ten seconds. Does not limit the whole: on a busy machine SCHED_IDLE threads get little.
-struct Patience {
+/// Fails when a count has not changed for ten seconds. The total time is not limited, because
+/// SCHED_IDLE threads get little time on a busy machine.
+struct StallCheck {
     last: u64,
     since: Instant,
 }
 
-impl Patience {
+impl StallCheck {
     fn new() -> Self {
         Self { last: 0, since: clock() }
     }
 
-    /// Called in a loop that spins: yields the core when nothing moved.
+    /// Called in a spinning loop; yields the core when the count has not changed.
     fn check(&mut self, count: u64, state: impl Fn() -> String) {
         if count != self.last {
             (self.last, self.since) = (count, clock());
@@ -66,7 +67,7 @@ impl Patience {
     }
 }
 
-/// Polls until `done` or two seconds have passed.
+/// Polls until `done` returns true; panics after two seconds.
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = clock();
     while !done() {
@@ -94,7 +95,7 @@ fn a_device_may_move_to_another_thread() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_state_a_remedy() {
     let config = XskConfig::new("spray-none", 0);
     let message = XskDevice::open(&config).unwrap_err().to_string();
     assert_eq!(message, "no interface `spray-none` in this network namespace; `ip link` lists those there are");
@@ -113,12 +114,12 @@ fn errors_say_what_to_do() {
 }
 
 #[test]
-fn refusals_of_the_kernel_are_told_apart() {
+fn refusals_of_the_kernel_are_distinguished() {
     if !has_root() {
         return;
     }
     let attempt = |config: XskConfig| XskDevice::open(&config).err().map(|error| error.to_string());
-    joined(
+    run_on_veth(
         1500,
         |interface| {
             let config = XskConfig::new(interface, 0);
@@ -134,10 +135,11 @@ fn refusals_of_the_kernel_are_told_apart() {
             assert!(queue.contains("has no queue 77"), "{queue}");
         },
         |interface| {
-            // This thread alone becomes nobody: the C library's own call would change all threads.
-            let nobody: libc::c_long = 65534;
+            // Drops the privileges of this thread alone; the C library's function would change all
+            // threads.
+            let unprivileged: libc::c_long = 65534;
             // SAFETY: three plain numbers.
-            let outcome = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
+            let outcome = unsafe { libc::syscall(libc::SYS_setresuid, unprivileged, unprivileged, unprivileged) };
             assert_eq!(outcome, 0);
             let refused = attempt(XskConfig { frames: 64, ..XskConfig::new(interface, 0) }).unwrap();
             assert!(refused.starts_with("not permitted to open an AF_XDP socket"), "{refused}");
@@ -152,14 +154,14 @@ fn two_hundred_thousand_frames_cross_without_loss() {
     }
     const TOTAL: u64 = 200_000;
     const LEN: u32 = 3000;
-    // Below veth's ring of 256 frames, which drops what does not fit.
+    // Below the 256 frames of veth's ring, which drops the excess.
     const WINDOW: u64 = 192;
-    let (arrived, start) = (AtomicU64::new(0), Meeting::default());
+    let (arrived, start) = (AtomicU64::new(0), TimedBarrier::default());
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
         yield_to_softirq();
         start.wait();
-        let (mut sent, mut patience) = (0, Patience::new());
+        let (mut sent, mut stall_check) = (0, StallCheck::new());
         while arrived.load(Relaxed) < TOTAL {
             let allowed = (arrived.load(Relaxed) + WINDOW).min(TOTAL);
             let burst = (allowed - sent).min(64);
@@ -169,7 +171,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
             if burst > 0 || device.census().tx > 0 {
                 device.flush().unwrap();
             }
-            patience.check(sent, || format!("{:?} {:?}", device.stats(), device.census()));
+            stall_check.check(sent, || format!("{:?} {:?}", device.stats(), device.census()));
         }
         eventually("completions", || {
             device.flush().unwrap();
@@ -184,7 +186,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
         let mut out = Vec::with_capacity(64);
         start.wait();
         let begin = clock();
-        let (mut next, mut patience) = (0, Patience::new());
+        let (mut next, mut stall_check) = (0, StallCheck::new());
         while next < TOTAL {
             let count = device.receive(&mut out, 64).unwrap();
             for Received { frame, len, .. } in out.drain(..) {
@@ -196,13 +198,13 @@ fn two_hundred_thousand_frames_cross_without_loss() {
                 device.flush().unwrap();
                 arrived.store(next, Relaxed);
             }
-            patience.check(next, || format!("{:?}", device.stats()));
+            stall_check.check(next, || format!("{:?}", device.stats()));
         }
         let elapsed = begin.elapsed();
         device.audit().unwrap();
         (device.stats(), device.census(), elapsed)
     };
-    let (tx, (rx, census, elapsed)) = joined(MTU, sender, receiver);
+    let (tx, (rx, census, elapsed)) = run_on_veth(MTU, sender, receiver);
     assert_eq!((tx.tx, tx.tx_completed, tx.tx_dropped, tx.tx_invalid), (TOTAL, TOTAL, 0, 0), "{tx:?}");
     assert_eq!((rx.rx, rx.rx_lost(), rx.fill_empty, rx.rx_invalid), (TOTAL, 0, 0, 0), "{rx:?}");
     assert_eq!(census, FrameCensus { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
@@ -216,14 +218,15 @@ fn two_hundred_thousand_frames_cross_without_loss() {
 }
 
 #[test]
-fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
+fn one_flush_sends_a_full_tx_ring() {
     if !has_root() {
         return;
     }
-    let done = Meeting::default();
+    let done = TimedBarrier::default();
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
-        // 32 frames a call, as every kernel before 6.17 takes; where this cannot be set, that is the kernel's number anyway.
+        // 32 frames per call, as in every kernel before 6.17. Where this cannot be set, that is the
+        // kernel's budget anyway.
         let _set = device.socket.raise_kick_budget(32);
         done.wait();
         let sent = (0..4096).filter(|&sequence| send(&mut device, sequence, 1000)).count();
@@ -253,11 +256,11 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
         device.audit().unwrap();
         done.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
-fn a_caller_that_holds_everything_is_told_and_recovers() {
+fn a_caller_that_holds_all_frames_recovers() {
     if !has_root() {
         return;
     }
@@ -268,7 +271,7 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
         steer.register(0, device.fd());
         (device, steer)
     };
-    let (phase, sent) = (Meeting::default(), AtomicU64::new(0));
+    let (phase, sent) = (TimedBarrier::default(), AtomicU64::new(0));
     let sender = |interface: &str| {
         let (mut device, _steer) = small(interface);
         phase.wait();
@@ -295,7 +298,8 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
             device.flush().unwrap();
             device.audit().unwrap();
         }
-        // One fill ring's worth had arrived; nothing can until something is released or refilled, and the rest was dropped.
+        // One fill ring's worth of frames had arrived; the rest was dropped, and none can arrive
+        // before a release or refill.
         assert_eq!(held.len(), 64);
         let stats = device.stats();
         assert!(stats.fill_empty > 0, "{stats:?}");
@@ -311,7 +315,7 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
         device.audit().unwrap();
         phase.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
@@ -319,7 +323,7 @@ fn received_frames_can_be_sent_back() {
     if !has_root() {
         return;
     }
-    let done = Meeting::default();
+    let done = TimedBarrier::default();
     let ping = |interface: &str| {
         let (mut device, _steer) = open(interface);
         let mut out = Vec::with_capacity(64);
@@ -350,5 +354,5 @@ fn received_frames_can_be_sent_back() {
         device.audit().unwrap();
         done.wait();
     };
-    joined(MTU, ping, echo);
+    run_on_veth(MTU, ping, echo);
 }

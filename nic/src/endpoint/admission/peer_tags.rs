@@ -155,7 +155,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     #[test]
-    fn a_server_finds_which_of_its_peers_asks_and_no_other_passes() {
+    fn a_server_identifies_its_peers_and_rejects_others() {
         let [client, server, other, secret] = keys();
         let listed: Vec<_> = keys::<20>().iter().map(PrivateKey::public).chain([client.public()]).collect();
         let (servers, own) = (Keys::new(server.clone(), listed.clone()), ConnectTag::new(&server.public()));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_name_looks_random_without_the_servers_key() {
+    fn a_clients_tag_looks_random_without_the_servers_key() {
         let [client, server] = keys();
         let clients = Keys::new(client, vec![server.public()]);
         let shown = |cookie| {

@@ -90,7 +90,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-2 address validation
     #[test]
-    fn a_token_is_for_one_client_one_connection_and_some_seconds() {
+    fn a_token_is_for_one_client_and_connection_and_expires() {
         let at = |ps| Time::ZERO.after(ps);
         let tokens = |secret| Tokens::new(&[secret; 4]);
         let (ours, own, other) = (tokens(1), client(1, 1), client(2, 1));
@@ -110,7 +110,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-47 the second half depends on
     #[test]
-    fn a_token_tells_to_which_ethernet_address_it_went() {
+    fn a_token_proves_the_ethernet_address_it_was_sent_to() {
         let (ours, now) = (Tokens::new(&[1; 4]), Time::ZERO);
         let token = ours.make(now, client(1, 1), 7, 8);
         assert_eq!(ours.proof(now, client(1, 2), 7, 8, &token), Proof::Address);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_served_a_burst_at_once_and_then_one_a_millisecond() {
+    fn a_burst_is_served_at_once_and_then_one_per_millisecond() {
         let (mut waiting, mut rng) = (Waiting::new(7), rng());
         assert_eq!(waiting.next_at(), Time::NEVER);
         for number in 0..200 {
@@ -165,10 +165,11 @@ mod tests {
         assert!(served.iter().copied().eq(0..200), "each once");
     }
 
-    /// Of 20 other networks one client each asks once, while 100,000 a second from one network ask.
+    /// One client from each of 20 networks asks once, while clients of one other network ask
+    /// 100,000 times per second.
     //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     #[test]
-    fn a_crowd_from_one_network_keeps_no_other_waiting() {
+    fn a_flood_from_one_network_does_not_delay_others() {
         let crowds: [fn(u64) -> IpAddr; 2] = [
             |number| [10, 9, 9, number as u8].into(),
             |number| Ipv6Addr::from_bits(0xfd00 << 112 | u128::from(number)).into(),
@@ -193,7 +194,8 @@ mod tests {
                 assert!(waiting.clients.len() <= PLACES);
             }
             for other in others {
-                // 21 networks take turns. Few of the 20 share a hash, and then wait for each other.
+                // 21 networks take turns. The few of the 20 whose hashes collide wait for each
+                // other.
                 let at = served.iter().find(|(_, address)| *address == other).map(|(tick, _)| tick / 100);
                 assert!(at.is_some_and(|ms| (100..200).contains(&ms)), "{other}: {at:?}");
             }

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_whose_halves_give_the_same_xor_have_numbers_of_their_own() {
+    fn addresses_with_equal_xor_have_different_hashes() {
         let number = |upper: u128, lower: u128| {
             let address = Ipv6Addr::from_bits((0xfd00 << 112) + (upper << 64) + lower).into();
             Peer { address, mac: [0; 6] }.number()

@@ -164,7 +164,7 @@ mod tests {
         Connection::new(id, tests::peer(1, false), 0, Stage::Connecting, tests::flow(false), Time::ZERO)
     }
 
-    /// Each slot has had so many connections that after some more their count begins anew.
+    /// Returns a table whose slots wrap their generation after `more` further connections.
     fn old(capacity: u32, more: u32) -> Table {
         let mut table = Table::new(capacity);
         let most = u32::MAX >> table.slot_bits;
@@ -188,7 +188,7 @@ mod tests {
                     assert_eq!(table.remove(index).unwrap().id, id);
                     assert!(table.find(id).is_none() && table.stats(id).is_some());
                     ended.push_back(id);
-                    // Of the last ones none has the number of another.
+                    // None of the recent connections shares its number with another.
                     if round % 97 == 0 {
                         assert!(ended.iter().all(|old| table.get(*old).is_none()));
                     }

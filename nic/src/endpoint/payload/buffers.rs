@@ -264,12 +264,12 @@ mod tests {
     use super::*;
 
     impl SendBuffers {
-        /// Begins as if so many messages had been delivered.
+        /// Starts as if `first` messages had been delivered.
         pub(crate) fn start_at(&mut self, first: u32) {
             self.first = first;
         }
 
-        /// Places for messages.
+        /// Returns the number of places for messages.
         pub(crate) fn kept(&self) -> usize {
             self.messages.capacity() + self.older.len()
         }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn message_numbers_begin_anew() {
+    fn message_numbers_wrap() {
         let mut send_buffers = SendBuffers::default();
         send_buffers.start_at(u32::MAX - 1);
         let numbers: Vec<u32> =
@@ -337,10 +337,10 @@ mod tests {
         assert!(buffers.is_empty());
     }
 
-    /// Even if the receiver were wrong about what has arrived.
+    /// Even if the receiver state wrongly considers the message complete.
     //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
-    fn a_message_that_lacks_bytes_is_not_handed_out() {
+    fn a_message_that_lacks_bytes_is_not_delivered() {
         let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());
         assert!(buffers.place(&piece(200_000, 0, &[1; 1000], 0), at(0, Part::First), &pool));
         assert!(!buffers.place(&piece(200_000, 5000, &[1; 1000], 0), at(0, Part::Last), &pool));

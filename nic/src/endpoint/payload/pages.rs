@@ -146,13 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_come_back_when_nobody_sees_them_any_more() {
+    fn unreferenced_pages_return_to_the_pool() {
         let pool = Pool::default();
         let take = |bytes: usize| Bytes::from(pool.take(bytes as u64, true));
         let (large, shared) = (take(200_000), take(200_000));
         let (at, other) = (large.as_ptr(), shared.clone());
         drop((large, shared, take(100), take(MAX_KEPT_BYTES + 1)));
-        assert_eq!(pool.0.len(), 1, "neither what is shared, nor small or very large ones");
+        assert_eq!(pool.0.len(), 1, "neither shared, small nor very large buffers");
         assert_eq!((take(90_000).len(), take(300_000).len()), (90_000, 300_000), "not in a buffer of another size");
         let again = take(180_000);
         assert_eq!((again.len(), again.as_ptr()), (180_000, at));
@@ -161,9 +161,9 @@ mod tests {
         assert_eq!((pool.0.len(), other[0]), (KEPT, 0));
     }
 
-    /// A peer that begins messages and does not go on costs a page for each.
+    /// A peer that starts messages and does not continue them uses one page for each.
     #[test]
-    fn a_long_message_costs_what_has_arrived_of_it() {
+    fn a_long_message_uses_memory_as_it_arrives() {
         let mut buffer = Pool::default().take(1 << 30, false);
         let resident_pages = || -> u64 {
             let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -171,7 +171,7 @@ mod tests {
         };
         let before = resident_pages();
         buffer.as_mut()[(1 << 30) - 1] = 1;
-        // Other tests use memory as well.
+        // Tolerates the memory of tests that run concurrently.
         assert!(resident_pages() < before + (1 << 29) / 4096);
         assert_eq!(Bytes::from(buffer)[(1 << 30) - 1], 1);
     }

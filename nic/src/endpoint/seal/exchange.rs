@@ -295,33 +295,33 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-33 the key exchange
     #[test]
-    fn both_sides_get_the_same_secrets_and_nobody_else() {
-        let (client, server, stranger) = keys();
+    fn both_sides_and_no_other_get_the_same_secrets() {
+        let (client, server, third) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
-        let servers = Keys::new(server.clone(), vec![stranger.public(), client.public()]);
-        let (mut initiator, asked) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
-        let (theirs, message) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        let servers = Keys::new(server.clone(), vec![third.public(), client.public()]);
+        let (mut initiator, request) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (theirs, message) = respond(&servers, ends(), &terms(1), &request, &terms(2)).unwrap();
         let mut broken = message.clone();
         broken[40] ^= 1;
         assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
-        let (Agreed { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
-        assert_eq!(said, terms(2));
+        let (Agreed { secrets: ours, .. }, terms_received) = initiator.finish(&message).unwrap();
+        assert_eq!(terms_received, terms(2));
         assert_eq!((&ours.sending, &ours.receiving), (&theirs.receiving, &theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
-        let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        let (again, _) = respond(&servers, ends(), &terms(1), &request, &terms(2)).unwrap();
         assert_ne!(again.sending, theirs.sending, "every exchange has its own");
     }
 
     //= docs/specs/endpoint.md#END-33 a second secret of both sides
     #[test]
-    fn who_lacks_the_pre_shared_secret_gets_nothing_that_opens() {
+    fn without_the_pre_shared_secret_nothing_opens() {
         let (client, server, secret) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server, vec![client.public()]);
         let with = |keys: &Keys| keys.clone().with_pre_shared(secret.clone());
         let opens = |clients: &Keys, servers: &Keys| {
-            let (mut initiator, asked) = Initiator::new(clients, ends(), &terms(1)).unwrap();
-            let (_, message) = respond(servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+            let (mut initiator, request) = Initiator::new(clients, ends(), &terms(1)).unwrap();
+            let (_, message) = respond(servers, ends(), &terms(1), &request, &terms(2)).unwrap();
             initiator.finish(&message).is_some()
         };
         assert!(opens(&with(&clients), &with(&servers)) && opens(&clients, &servers));
@@ -330,30 +330,30 @@ mod tests {
     }
 
     #[test]
-    fn a_server_answers_only_its_peers_and_what_was_meant_for_it() {
-        let (client, server, stranger) = keys();
+    fn a_server_answers_only_its_peers() {
+        let (client, server, third) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![client.public()]);
-        let (_, meant) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (_, request) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
         let answers =
             |keys: &Keys, ends, terms: &Terms, message: &[u8]| respond(keys, ends, terms, message, terms).is_some();
-        assert!(answers(&servers, ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&servers, ends(), &terms(2), &meant), "other terms");
+        assert!(answers(&servers, ends(), &terms(1), &request));
+        assert!(!answers(&Keys::new(third.clone(), vec![client.public()]), ends(), &terms(1), &request));
+        assert!(!answers(&Keys::new(server.clone(), vec![third.public()]), ends(), &terms(1), &request));
+        assert!(!answers(&servers, ends(), &terms(2), &request), "other terms");
         let other = Ends { client: IpAddr::from([10, 0, 0, 3]), ..ends() };
-        assert!(!answers(&servers, other, &terms(1), &meant), "from elsewhere");
+        assert!(!answers(&servers, other, &terms(1), &request), "from elsewhere");
         let reflected = Ends { client: ends().server, server: ends().client };
         let shared = Keys::new(client.clone(), vec![]);
         let (_, mine) = Initiator::new(&shared, ends(), &terms(1)).unwrap();
         assert!(answers(&shared, ends(), &terms(1), &mine), "one key for all");
         assert!(!answers(&shared, reflected, &terms(1), &mine), "sent back to its sender");
         for bytes in [0, 1, CONNECT_BYTES - 1] {
-            assert!(!answers(&servers, ends(), &terms(1), &meant[..bytes]));
+            assert!(!answers(&servers, ends(), &terms(1), &request[..bytes]));
         }
         assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
-        let nobody = PublicKey::from_bytes(&[0; 32]).unwrap();
-        // A key that no exchange is possible with is refused without a panic.
-        let _ = Initiator::new(&Keys::new(client, vec![nobody]), ends(), &terms(1));
+        let invalid_key = PublicKey::from_bytes(&[0; 32]).unwrap();
+        // A public key with which no exchange is possible is refused without a panic.
+        let _ = Initiator::new(&Keys::new(client, vec![invalid_key]), ends(), &terms(1));
     }
 }

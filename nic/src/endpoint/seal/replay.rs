@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Steps near the window's edges, and far jumps.
+    /// Generates steps near the window's edges, and far jumps.
     fn step() -> impl Strategy<Value = i64> {
         let edge = (WORDS * BITS) as i64;
         prop_oneof![4 => -80i64..80, 2 => -edge - 80..-edge + 160, 2 => edge - 160..edge + 80, 1 => -3 * edge..3 * edge]
@@ -73,22 +73,22 @@ mod tests {
         //= docs/specs/wire.md#WIRE-19 numbers and keys
         #[test]
         fn each_number_passes_once(start in prop_oneof![Just(0u64), 0..100_000u64, Just(1 << 40)], steps in prop::collection::vec(step(), 1..400)) {
-            let (mut replays, mut came, mut highest) = (Replays::default(), HashSet::new(), None::<u64>);
+            let (mut replays, mut received, mut highest) = (Replays::default(), HashSet::new(), None::<u64>);
             let mut number = start;
             for step in steps {
                 number = number.saturating_add_signed(step);
                 let is_fresh = replays.is_fresh(number);
                 let back = highest.map_or(0, |highest| highest.saturating_sub(number));
-                if came.contains(&number) {
-                    prop_assert!(!is_fresh, "{number} came");
+                if received.contains(&number) {
+                    prop_assert!(!is_fresh, "{number} was received before");
                 } else if back <= (WORDS - 1) * BITS {
                     prop_assert!(is_fresh, "{number} is new");
                 } else if back >= WORDS * BITS {
-                    prop_assert!(!is_fresh, "{number} is too old to know");
+                    prop_assert!(!is_fresh, "{number} is older than the window");
                 }
                 if is_fresh {
                     replays.mark(number);
-                    came.insert(number);
+                    received.insert(number);
                     highest = highest.max(Some(number));
                     prop_assert!(!replays.is_fresh(number));
                 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_is_none() {
+    fn the_last_number_is_rejected() {
         let mut replays = Replays::default();
         assert!(replays.is_fresh(u64::MAX - 1) && !replays.is_fresh(u64::MAX));
         replays.mark(u64::MAX - 1);

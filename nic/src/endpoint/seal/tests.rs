@@ -1,4 +1,4 @@
-//! Frames of two sides, across many keys, and what others make of them.
+//! Sealed frames of two sides under many keys, also modified by an adversary.
 
 use std::net::IpAddr;
 
@@ -42,11 +42,11 @@ fn judge(opener: &mut Opener, wire: &Wire) -> (Verdict, Vec<u8>) {
 }
 
 impl Sealer {
-    /// Goes on as if all frames before `number` had been sent.
+    /// Advances as if all frames before `number` had been sent.
     pub(crate) fn skip_to(&mut self, number: u64) {
         for key in (self.count >> FRAMES_BITS) + 1..=number >> FRAMES_BITS {
             self.count = key << FRAMES_BITS;
-            // The first frame under a key makes it.
+            // The first frame under a key derives that key.
             if self.count < number {
                 self.next();
             }
@@ -56,7 +56,7 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Goes on as if all frames before `number` had come.
+    /// Advances as if all frames before `number` had been received.
     pub(crate) fn skip_to(&mut self, number: u64) {
         for _ in self.current..(number - 1) >> FRAMES_BITS {
             self.on_next_key();
@@ -65,7 +65,7 @@ impl Opener {
     }
 }
 
-/// The seal of frame `number`, as if all before it had been sent.
+/// Returns the ticket of frame `number`, as if all before it had been sent.
 fn at(sealer: &mut Sealer, number: u64) -> Ticket {
     sealer.skip_to(number);
     sealer.next()
@@ -73,13 +73,13 @@ fn at(sealer: &mut Sealer, number: u64) -> Ticket {
 
 //= docs/specs/wire.md#WIRE-18 sealed frames
 #[test]
-fn what_was_sealed_opens_once_and_nothing_else_does() {
+fn only_sealed_frames_open_and_only_once() {
     let (mut sealer, mut opener) = (Sealer::new(&secret(), 0), Opener::new(&secret(), 0));
     for round in 0..50 {
         let text = vec![round; usize::from(round) * 70];
         let whole = sealed(&sealer.next(), Some(&text));
         let header = sealed(&sealer.next(), None);
-        // The payload is not to be read on the way.
+        // The payload is encrypted.
         assert!(text.len() < 16 || whole.payload.as_ref().unwrap()[..text.len()] != text[..]);
         for wire in [&whole, &header] {
             let mut other = wire.clone();
@@ -89,11 +89,12 @@ fn what_was_sealed_opens_once_and_nothing_else_does() {
             assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
             assert_eq!(judge(&mut Opener::new(&Secret::new([8; 32]), 0), wire).0, Verdict::Forged);
         }
-        // A payload's tag is none of a header, and the other way round.
+        // The tag of a payload is not accepted as a header tag.
         let bytes = whole.payload.clone().unwrap();
         let tag = bytes[bytes.len() - TAG_BYTES..].try_into().unwrap();
         assert_eq!(judge(&mut opener, &Wire { tag, payload: None, ..whole.clone() }).0, Verdict::Forged);
-        // A trimmed frame is its header alone. Who has it does not take the whole one of that number any more.
+        // A trimmed frame is only its header. After it, the whole frame with the same number is a
+        // replay.
         if round % 2 == 0 {
             assert_eq!(judge(&mut opener, &Wire { payload: None, ..whole.clone() }).0, Verdict::Genuine);
             assert_eq!(judge(&mut opener, &whole).0, Verdict::Replayed);
@@ -121,10 +122,10 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
         let ticket = sealer.next();
         assert!(!Arc::ptr_eq(&ticket.key, keys.last().unwrap()), "another key for {}", ticket.number());
         assert_eq!(judge(&mut opener, &sealed(&ticket, Some(b"the first under the next"))).0, Verdict::Genuine);
-        assert_eq!(judge(&mut opener, &late).0, Verdict::Genuine, "sent before the change, and late");
+        assert_eq!(judge(&mut opener, &late).0, Verdict::Genuine, "sent before the change of keys, delayed");
         assert_eq!(judge(&mut opener, &late).0, Verdict::Replayed);
     }
-    // Two keys ahead nobody of us sends, and a forged frame moves nothing.
+    // A frame two keys ahead is not genuine, and a forged frame does not advance the key.
     let current = opener.current;
     let far = sealed(&at(&mut sealer, (current + 2) << FRAMES_BITS), None);
     assert_eq!((judge(&mut opener, &far).0, opener.current), (Verdict::Forged, current));
@@ -132,7 +133,7 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
     assert_eq!((judge(&mut opener, &forged).0, opener.current), (Verdict::Forged, current));
 }
 
-/// The keys' numbers have 40 bits, the frames' 64: both go on beyond 32 bits.
+/// Key numbers have 40 bits, frame numbers 64: both continue beyond 32 bits.
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
 fn frames_and_their_keys_are_counted_beyond_32_bits() {
@@ -145,7 +146,7 @@ fn frames_and_their_keys_are_counted_beyond_32_bits() {
         for number in end - 19_999..end + 20_000 {
             let ticket = sealer.next();
             assert_eq!(ticket.number(), number);
-            // One in seven is lost.
+            // One frame in seven is lost.
             if number % 7 != 0 {
                 let wire = sealed(&ticket, None);
                 assert_eq!(judge(&mut opener, &wire).0, Verdict::Genuine, "{number}");
@@ -153,14 +154,14 @@ fn frames_and_their_keys_are_counted_beyond_32_bits() {
             }
         }
         assert_eq!(judge(&mut opener, &last.unwrap()).0, Verdict::Replayed);
-        assert_eq!(judge(&mut opener, &late).0, Verdict::Replayed, "too old to know");
+        assert_eq!(judge(&mut opener, &late).0, Verdict::Replayed, "older than the replay window");
         assert_eq!(opener.current, end >> FRAMES_BITS);
     }
 }
 
-/// A chain's later keys say nothing of earlier ones, but both sides derive the same.
+/// Earlier keys of a chain cannot be derived from later ones; both sides derive the same.
 #[test]
-fn a_chain_goes_one_way_and_is_the_same_for_both() {
+fn a_key_chain_is_one_way_and_equal_at_both_ends() {
     let (mut ours, mut theirs) = (Chain(secret()), Chain(secret()));
     let mut secrets = vec![secret()];
     for _ in 0..20 {

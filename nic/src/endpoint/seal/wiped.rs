@@ -50,22 +50,23 @@ mod tests {
     use crate::endpoint::seal::{Chain, Key, Secret};
     use crate::keys::{Keys, PrivateKey};
 
-    /// The bytes of a value before and after it was dropped.
+    /// Returns the bytes of a value before and after it was dropped.
     fn around_drop<T>(value: T) -> [Vec<u8>; 2] {
         let mut value = ManuallyDrop::new(value);
         let bytes = |value: &ManuallyDrop<T>| {
             let (start, length) = (std::ptr::from_ref(value).cast::<u8>(), size_of::<T>());
-            // SAFETY: the value's memory is there until this function ends. Padding is read as whatever it is.
+            // SAFETY: the value's memory stays allocated until this function ends. Padding may have
+            // any content.
             (0..length).map(|at| unsafe { start.add(at).read_volatile() }).collect()
         };
         let before = bytes(&value);
-        // SAFETY: it is not used afterwards; its bytes are.
+        // SAFETY: the value is not used afterwards, only its bytes are read.
         unsafe { ManuallyDrop::drop(&mut value) };
         [before, bytes(&value)]
     }
 
     #[test]
-    fn keys_are_overwritten_when_they_end() {
+    fn keys_are_overwritten_when_dropped() {
         let mut chain = Chain(Secret::new([7; 32]));
         let key: Key = chain.next();
         let secret = *chain.0;
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_is_overwritten_when_it_ends() {
+    fn an_exchange_is_overwritten_when_dropped() {
         let [own, peer] = [(); 2].map(|()| PrivateKey::generate().unwrap());
         let [before, after] = around_drop(Curve::new(&[7; 32]));
         assert!(before.windows(32).any(|bytes| bytes == [7; 32]) && after.windows(32).any(|bytes| bytes == [0; 32]));

@@ -1,4 +1,4 @@
-//! Credit between endpoints: one pacer for all that send to a host, and none where nobody asks.
+//! Credit between endpoints: one pacer for all senders to a host, and none without requests.
 
 use spray_core::cc::CcKind;
 
@@ -6,7 +6,8 @@ use super::*;
 
 const BYTES: usize = 300_000;
 
-/// Hosts 1 to 3 send to host 0 on credit, and host 0 to host 1 without; returns when all of it had arrived.
+/// Hosts 1 to 3 send to host 0 with credit, and host 0 to host 1 without. Returns the time at which
+/// everything has arrived.
 fn incast(impairments: Impairments) -> (Rig, u64) {
     let mut rig = Rig::with(4, false, impairments, |host, config| {
         if host > 0 {
@@ -35,11 +36,11 @@ fn incast(impairments: Impairments) -> (Rig, u64) {
 #[test]
 fn a_host_shares_its_link_among_its_senders() {
     let (rig, took_ps) = incast(Impairments::delay(US));
-    // 900 packets at 99 % of 10 Gb/s, but for those that each sends at first without credit.
+    // 900 packets at 99 % of 10 Gb/s; the first packets of each sender need no credit.
     let link_ps = 900 * u64::from(rig.endpoints[0].config().flow.packet_bytes()) * 800;
-    assert!(took_ps > link_ps * 9 / 10 && took_ps < link_ps * 115 / 100, "{took_ps} against {link_ps}");
+    assert!(took_ps > link_ps * 9 / 10 && took_ps < link_ps * 115 / 100, "{took_ps}, on the link {link_ps}");
     let stats: Vec<_> = rig.endpoints.iter().map(Endpoint::stats).collect();
-    // Each sender had the few packets without credit that went before its first acknowledgement came.
+    // Each sender sent a few packets without credit before its first acknowledgement arrived.
     assert!((800..=897).contains(&stats[0].sent[Kind::Pull]), "{}", stats[0].sent[Kind::Pull]);
     assert!(
         stats[1..].iter().all(|stats| (6..40).contains(&stats.sent[Kind::PullRequest]) && stats.sent[Kind::Pull] == 0)
@@ -47,13 +48,13 @@ fn a_host_shares_its_link_among_its_senders() {
     assert_eq!((stats[0].sent[Kind::PullRequest], stats[1].received[Kind::PullRequest]), (0, 0));
     assert!(rig.endpoints[1..].iter().all(|endpoint| !endpoint.machine.shared.host.grants_credit()));
     let host = &rig.endpoints[0].machine.shared.host;
-    assert!(host.grants_credit() && host.grant_at().is_none(), "nobody waits any more");
+    assert!(host.grants_credit() && host.grant_at().is_none(), "no sender is waiting");
     rig.audit();
 }
 
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
-fn whatever_is_lost_everything_arrives() {
+fn everything_arrives_despite_losses() {
     let rough = Impairments {
         delay_ps: 5 * US,
         jitter_ps: 10 * US,

@@ -1,4 +1,4 @@
-//! Exactly-once, byte-exact delivery, whatever the network does.
+//! Exactly-once, byte-exact delivery under every impairment.
 
 use crate::device::DeviceHealth as _;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn rough() -> Impairments {
     }
 }
 
-/// Every host sends `messages` to the next one and the one after, over a connection each.
+/// Every host sends `messages` to each of the next two hosts, on one connection each.
 fn all_to_next(v6: bool, hosts: usize, messages: usize, bytes: usize, impairments: Impairments) -> Rig {
     let mut rig = Rig::new(hosts, v6, impairments);
     for from in 0..hosts {
@@ -54,7 +54,7 @@ fn all_to_next(v6: bool, hosts: usize, messages: usize, bytes: usize, impairment
     rig
 }
 
-/// Counts packets: by a recycled value, and others.
+/// Counts packets on recycled entropy values, and other packets.
 #[derive(Clone, Debug, Default)]
 struct Recycled(Arc<[AtomicU64; 2]>);
 
@@ -64,7 +64,7 @@ impl ChoiceTap for Recycled {
     }
 }
 
-/// Sixteen acknowledgements come at once and tell 64 entropy values; a buffer holds 16.
+/// Sixteen acknowledgements arrive at once and echo 64 entropy values; a buffer holds 16.
 #[test]
 //= docs/specs/endpoint.md#END-13 After every four acknowledgements
 fn a_burst_of_acknowledgements_loses_no_entropy_values() {
@@ -88,7 +88,8 @@ fn a_burst_of_acknowledgements_loses_no_entropy_values() {
     assert!(recycled + others >= 1000 && others < 100, "{recycled} {others}");
 }
 
-/// With so many, state is read ahead: of frames that have arrived, and of turns to come.
+/// With this number of connections, state is prefetched: for received frames and for the next
+/// senders.
 #[test]
 fn a_hundred_connections_lose_nothing() {
     const CONNECTIONS: usize = 100;
@@ -130,7 +131,7 @@ fn rough_v6() {
     all_to_next(true, 4, 6, 40_000, rough()).audit();
 }
 
-/// Acknowledgements with the entropy values of several packets pass through real frames as any.
+/// Acknowledgements with several entropy values are valid frames.
 //= docs/specs/wire.md#WIRE-8a echoes
 #[test]
 fn several_entropy_values_in_an_ack() {
@@ -182,7 +183,7 @@ fn empty_and_odd_messages() {
 
 //= docs/specs/endpoint.md#END-12 whole messages
 #[test]
-fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
+fn more_messages_than_slots_and_more_bytes_than_granted() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         config.flow.max_data_bytes = 50_000;
         config.flow.max_message_bytes = 50_000;
@@ -204,7 +205,7 @@ fn a_small_device_stalls_but_loses_nothing() {
     let network = MemoryNetwork::new(MemoryConfig { frames: 24, rx_ring: 8, tx_ring: 4, ..MemoryConfig::default() });
     let endpoints = (0..2).map(|h| Endpoint::new(network.attach(mac(h)), config(h, false)).unwrap()).collect();
     let events = vec![Vec::new(); 2];
-    let mut rig = Rig { network, endpoints, events, now: Time::ZERO, v6: false, dead: vec![false; 2] };
+    let mut rig = Rig { network, endpoints, events, now: Time::ZERO, v6: false, stopped: vec![false; 2] };
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(3, 300_000)).unwrap();
     assert!(rig.run(10 * US, 2000 * MS, |rig| rig.delivered(0) == 1));
@@ -213,7 +214,7 @@ fn a_small_device_stalls_but_loses_nothing() {
 }
 
 #[test]
-fn buffers_that_come_back_carry_no_old_bytes() {
+fn reused_buffers_contain_no_old_bytes() {
     let mut rig = Rig::new(2, false, rough());
     let connection = rig.connect(0, 1);
     for seed in 0..12 {
@@ -233,7 +234,7 @@ fn buffers_that_come_back_carry_no_old_bytes() {
 
 #[test]
 fn a_sender_that_never_pauses_still_times_out() {
-    // Paced, with a window that never fills, and losses found by timeout only.
+    // Paced, with a window that never fills, and losses detected by timeout only.
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         config.flow.sack_gap_packets = None;
         config.flow.window_packets = 4096;
@@ -258,7 +259,7 @@ fn a_sender_that_never_pauses_still_times_out() {
 
 //= docs/specs/endpoint.md#END-19 coalescing
 #[test]
-fn frames_wait_for_others_no_longer_than_told() {
+fn coalescing_delays_frames_no_longer_than_configured() {
     let mut rig = Rig::with(2, false, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);
     rig.step(Time::from_ps(US));
     rig.connect(0, 1);
@@ -266,7 +267,7 @@ fn frames_wait_for_others_no_longer_than_told() {
     for now_us in 2..=10 {
         let next_at = rig.step(Time::from_ps(now_us * US));
         assert_eq!(arrived(&rig), 0, "at {now_us} us");
-        assert!(next_at <= Time::from_ps(11 * US), "the endpoint asks to be polled in time");
+        assert!(next_at <= Time::from_ps(11 * US), "the endpoint asks to be polled too late");
     }
     rig.step(Time::from_ps(11 * US));
     assert_eq!(arrived(&rig), 1);
@@ -279,7 +280,7 @@ fn frames_wait_for_others_no_longer_than_told() {
 }
 
 #[test]
-fn totals_are_those_of_all_connections_and_outlast_them() {
+fn totals_include_closed_connections() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, _| {});
     let connections = [rig.connect(0, 1), rig.connect(0, 1)];
     for connection in connections {

@@ -7,7 +7,7 @@ use spray_core::cc::{CcKind, ControlConfig, FixedRateConfig};
 use spray_core::units::Gbps;
 use spray_wire::{Accept, Ack, Body, EvPort, Pull};
 
-use super::hostile::{Stranger, asked};
+use super::hostile::{RawHost, client_terms};
 use super::*;
 use crate::device::{DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
 
@@ -93,7 +93,7 @@ fn link_ps(bytes: u64) -> u64 {
 struct Early {
     rig: Rig,
     sender: Endpoint<Uplink>,
-    receiver: Stranger,
+    receiver: RawHost,
     connection: ConnectionId,
     cookie: u64,
     /// Packets that are acknowledged.
@@ -105,13 +105,14 @@ impl Early {
         let rig = Rig::new(0, false, Impairments::default());
         let device = Uplink { device: rig.network.attach(mac(0)), now: Time::ZERO, idle_at: Time::ZERO, sent_bytes: 0 };
         let mut sender = Endpoint::new(device, EndpointConfig { flow, ..config(0, false) }).unwrap();
-        let receiver = Stranger::at(&rig, RECEIVER);
+        let receiver = RawHost::at(&rig, RECEIVER);
         let connection = sender.connect(Time::ZERO, peer(RECEIVER, false), None).unwrap();
         let mut early = Self { rig, sender, receiver, connection, cookie: 0, acknowledged: 0 };
         early.poll(Time::from_ps(US));
         let [Body::Connect(asks)] = early.received()[..] else { panic!("one Connect") };
         early.cookie = asks.cookie;
-        let grants = Accept { connection: 9, cookie: 8, window_packets: 1 << 16, max_data: u64::MAX >> 1, ..asked(9) };
+        let grants =
+            Accept { connection: 9, cookie: 8, window_packets: 1 << 16, max_data: u64::MAX >> 1, ..client_terms(9) };
         early.tell(&Body::Accept(grants));
         early.poll(Time::from_ps(2 * US));
         for seed in 0..MESSAGES {

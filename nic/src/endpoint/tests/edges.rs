@@ -1,4 +1,4 @@
-//! The edges of numbers: clocks of many years, and messages beyond 4 GiB.
+//! Limits of numbers: clocks of many years, and messages beyond 4 GiB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spray_core::cc::CcKind;
 use spray_wire::{Body, Probe, Retry, Terms};
 
-use super::hostile::{STRANGER, Stranger, asked, with_token};
+use super::hostile::{RAW_HOST, RawHost, client_terms, with_token};
 use super::*;
 use crate::keys::{Keys, PrivateKey};
 
@@ -14,17 +14,17 @@ fn rig() -> Rig {
     Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc = CcKind::Eqds.into())
 }
 
-/// Picoseconds of a day.
+/// Picoseconds in a day.
 const DAY_PS: u64 = 86_400 * 1_000_000_000_000;
 
-/// The time so many years of 365 days after the origin.
+/// Returns the time `count` years of 365 days after the origin.
 fn years(count: u64) -> Time {
     Time::from_ns(count * 365 * (DAY_PS / 1_000))
 }
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn a_connection_lives_for_300_days_on_a_clock_of_60_years() {
+fn a_connection_stays_open_for_300_days_on_an_old_clock() {
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
         config.flow.cc = CcKind::Eqds.into();
         // Eight hours between keep-alives.
@@ -40,7 +40,7 @@ fn a_connection_lives_for_300_days_on_a_clock_of_60_years() {
         if month < 10 {
             let from = rig.now;
             assert!(!rig.run(DAY_PS, 30 * DAY_PS, |_| false));
-            assert!(rig.now >= from.after(30 * DAY_PS), "it is polled when it wants to be, and time goes on");
+            assert!(rig.now >= from.after(30 * DAY_PS), "it is polled when due, and time advances");
         }
     }
     assert!(rig.now >= years(60).after(150 * DAY_PS).after(150 * DAY_PS));
@@ -60,7 +60,7 @@ struct Times {
     completed_at: Time,
 }
 
-/// When the last message of these events began and ended.
+/// Returns when the last message of these events began and ended.
 fn last(events: &[EndpointEvent]) -> Times {
     let times = |event: &EndpointEvent| match *event {
         EndpointEvent::Received { started_at, completed_at, .. } => Some(Times { started_at, completed_at }),
@@ -72,29 +72,29 @@ fn last(events: &[EndpointEvent]) -> Times {
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn an_endpoint_that_was_alone_for_ten_years_serves_and_refuses_as_ever() {
+fn an_endpoint_works_after_ten_idle_years() {
     let mut rig = rig();
-    let mut stranger = Stranger::new(&rig);
-    let flood = |rig: &mut Rig, stranger: &mut Stranger| {
+    let mut raw_host = RawHost::new(&rig);
+    let flood = |rig: &mut Rig, raw_host: &mut RawHost| {
         for number in 0..300 {
             let probe = Body::Probe(Probe { token: 1, timestamp: rig.now });
-            stranger.send(rig, STRANGER, 1, 1000 + number, 5, &probe);
+            raw_host.send(rig, RAW_HOST, 1, 1000 + number, 5, &probe);
         }
         rig.run(US, 10 * US, |_| false);
-        stranger.received().len()
+        raw_host.received().len()
     };
-    assert_eq!(flood(&mut rig, &mut stranger), 64);
-    let early = Terms { exchange_bytes: 0, ..asked(3) };
+    assert_eq!(flood(&mut rig, &mut raw_host), 64);
+    let early = Terms { exchange_bytes: 0, ..client_terms(3) };
     let early = with_token(&rig, early);
     for since in [Time::ZERO, years(10)] {
         assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(since).is_none()), "nothing is due");
     }
     rig.now = years(10);
-    // One burst, as at the beginning, and no token of before.
-    assert_eq!(flood(&mut rig, &mut stranger), 64);
-    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(early));
+    // The rate limit allows one burst, as at the start, and earlier tokens have expired.
+    assert_eq!(flood(&mut rig, &mut raw_host), 64);
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(early));
     rig.run(US, 10 * US, |_| false);
-    assert_eq!((rig.endpoints[1].connections(), stranger.received()), (0, vec![retry(&rig, early)]));
+    assert_eq!((rig.endpoints[1].connections(), raw_host.received()), (0, vec![retry(&rig, early)]));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));
@@ -102,14 +102,15 @@ fn an_endpoint_that_was_alone_for_ten_years_serves_and_refuses_as_ever() {
     rig.audit();
 }
 
-/// What host 1 answers the stranger's Connect.
+/// Returns host 1's answer to the Connect of the unknown client.
 fn retry(rig: &Rig, connect: Terms) -> Body {
     Body::Retry(Retry { token: with_token(rig, connect).token })
 }
 
-/// Each connection carries a message both ways and is closed, by one side or the other, or is given up.
+/// Each connection carries a message in both directions, and is then closed by either side or
+/// aborted.
 #[test]
-fn thousands_of_connections_leave_nothing() {
+fn thousands_of_connections_leave_no_state() {
     let mut rig = rig();
     for round in 0..3_000 {
         let ours = rig.connect(0, 1);
@@ -134,9 +135,9 @@ fn thousands_of_connections_leave_nothing() {
     rig.audit();
 }
 
-/// What was to be sent in ten years goes with its connection, and nothing remembers it for so long.
+/// Messages scheduled for ten years later are discarded with their connection.
 #[test]
-fn what_is_scheduled_is_forgotten_with_its_connection() {
+fn scheduled_messages_are_discarded_with_their_connection() {
     let mut rig = rig();
     let most = |rig: &Rig| rig.endpoints[0].machine.scheduled_capacity();
     for round in 0..500 {
@@ -153,9 +154,9 @@ fn what_is_scheduled_is_forgotten_with_its_connection() {
     rig.audit();
 }
 
-/// A message waits for its time while others go and are delivered.
+/// A message waits for its scheduled time while others are sent and delivered.
 #[test]
-fn what_waits_for_its_time_holds_nothing_else() {
+fn scheduled_messages_do_not_block_others() {
     let mut rig = rig();
     let ours = rig.connect(0, 1);
     let late = rig.endpoints[0].send_at(ours, content(0, 2_000), Time::ZERO.after(900 * MS)).unwrap();
@@ -175,10 +176,10 @@ fn what_waits_for_its_time_holds_nothing_else() {
     rig.audit();
 }
 
-/// The numbers of messages have 32 bits. Those of frames and their keys go past 32 bits too, where frames are sealed.
+/// Message numbers have 32 bits. Numbers of sealed frames and of their keys pass 32 bits here too.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn the_numbers_of_messages_begin_anew() {
+fn the_numbers_of_messages_wrap() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
         let rough = Impairments {
             delay_ps: 5 * US,
@@ -228,7 +229,7 @@ fn the_numbers_of_messages_begin_anew() {
     }
 }
 
-/// The last times that there are: nothing is reached any more, and nothing hangs.
+/// At the last representable times nothing more is due, and every call still returns.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 fn every_poll_returns() {
@@ -249,7 +250,7 @@ fn every_poll_returns() {
     }
 }
 
-/// A message that is nowhere in memory.
+/// A message without memory, whose bytes are computed.
 #[derive(Debug)]
 struct Long(u64);
 
@@ -268,7 +269,7 @@ fn mark(offset: u64) -> u8 {
     (offset >> 32) as u8 ^ (offset >> 7) as u8
 }
 
-/// Counts bytes, and checks that each piece is what belongs to its place.
+/// Counts bytes, and checks the content of each piece.
 #[derive(Debug, Default)]
 struct Count(Arc<AtomicU64>);
 
@@ -281,12 +282,12 @@ impl Sink for Count {
     }
 }
 
-/// Its first frames go and arrive, and say how long it is. All of it would be a million frames: the sender's and the receiver's test in
-/// `spray-core` goes to the end.
+/// Only its first frames are sent; they state its length. All of it would be a million frames,
+/// which the tests of sender and receiver in `spray-core` cover.
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 //= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]
-fn a_message_of_more_than_4_gib_is_on_its_way() {
+fn a_message_beyond_4_gib_is_sent() {
     const BYTES: u64 = (4 << 30) + 1_000_000;
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
         (config.flow.max_message_bytes, config.flow.max_data_bytes) = (5 << 30, 5 << 30);

@@ -1,11 +1,12 @@
-//! A flow with a changing path is one connection, the same at both ends.
+//! A flow that changes its path is one connection at both ends.
 
 use spray_core::path::{AnyBalancer, BalancerConfig, Ev, FlowcutConfig};
 use spray_core::units::{ByteSize, Ratio};
 
 use super::*;
 
-/// Takes a path for congested whose round trips are longer than the base, to the end of a message.
+/// Returns settings under which a path counts as congested if its round trips are longer than the
+/// base, until a message ends.
 fn flowcut() -> FlowConfig {
     let own = FlowcutConfig {
         rtt_ratio: Ratio::permille(1_000),
@@ -16,7 +17,7 @@ fn flowcut() -> FlowConfig {
     FlowConfig { balancer: BalancerConfig::Flowcut(own), ..flow(false) }
 }
 
-/// The path that a host's connection is on.
+/// Returns the entropy value that a host's connection uses.
 fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
     let connection = rig.endpoints[host].machine.table.get(connection).unwrap();
     match connection.flow.as_ref().unwrap().sending.sender.balancer() {
@@ -27,7 +28,7 @@ fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
 
 //= docs/specs/flowcut.md#FLC-6 restoring the source port
 #[test]
-fn a_connection_stays_itself_when_its_path_changes() {
+fn a_connection_keeps_its_number_when_its_path_changes() {
     let impairments = Impairments { delay_ps: 15 * US, ..Impairments::default() };
     let mut rig = Rig::with(2, false, impairments, |_, config| config.flow = flowcut());
     let connection = rig.connect(0, 1);
@@ -41,8 +42,9 @@ fn a_connection_stays_itself_when_its_path_changes() {
     }
     paths.sort_unstable();
     paths.dedup();
-    assert!(paths.len() >= 10, "each message drains its path and leaves the next one another: {paths:?}");
-    // One connection at either end, of one name throughout, whose messages came in order and whole.
+    assert!(paths.len() >= 10, "each message drains its path, so that the next one takes another: {paths:?}");
+    // One connection at either end with the same number throughout; its messages arrive whole and
+    // in order.
     assert_eq!((rig.endpoints[0].connections(), rig.endpoints[1].connections()), (1, 1));
     let accepted = rig.accepted(1);
     assert_eq!(accepted.len(), 1);
@@ -53,7 +55,7 @@ fn a_connection_stays_itself_when_its_path_changes() {
     }
     let stats = rig.endpoints[1].connection_stats(accepted[0]).unwrap();
     assert_eq!((stats.receiver.order.reordered, stats.receiver.duplicates), (0, 0));
-    // The other way round the same connection has paths of its own.
+    // In the reverse direction the same connection has other paths.
     rig.endpoints[1].send(accepted[0], content(99, 5_000)).unwrap();
     assert!(rig.run(10 * US, 50 * MS, |rig| rig.received(0).len() == 1));
     assert_eq!(rig.received(0)[0].0, connection);

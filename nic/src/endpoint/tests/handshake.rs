@@ -1,6 +1,6 @@
-//! Beginnings and ends.
+//! Opening and closing of connections.
 
-use super::hostile::{STRANGER, Stranger, asked, with_token};
+use super::hostile::{RAW_HOST, RawHost, client_terms, with_token};
 use super::*;
 
 fn lossy(loss_ppm: u32) -> Impairments {
@@ -31,7 +31,7 @@ fn connect_and_close_under_loss() {
 
 //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
 #[test]
-fn a_connection_that_is_expected_works_by_its_own_settings() {
+fn an_expected_connection_uses_its_settings() {
     let mut rig = Rig::new(3, false, Impairments::delay(5 * US));
     let connections = [rig.connect(0, 1), rig.connect(0, 1)];
     let seldom = FlowConfig { ack_every: 8, ..flow(false) };
@@ -56,7 +56,7 @@ fn a_connection_that_is_expected_works_by_its_own_settings() {
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connections() {
+fn link_loss_is_survived_and_removal_ends_connections() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 5_000_000)).unwrap();
@@ -73,39 +73,39 @@ fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connect
     assert!(rig.run(5 * US, 50 * US, |rig| rig.failed(0) == [ConnectionError::InterfaceGone]));
     rig.connect(0, 1);
     assert!(rig.run(5 * US, 50 * US, |rig| rig.failed(0) == [ConnectionError::InterfaceGone; 2]));
-    assert!(rig.failed(1).is_empty(), "the other side hears nothing, and waits for its idle timeout");
+    assert!(rig.failed(1).is_empty(), "the other side waits for its idle timeout");
     rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-9 keep-alives
 #[test]
-fn an_idle_connection_stays_open_while_its_peer_lives() {
+fn an_idle_connection_stays_open_while_its_peer_answers() {
     let mut rig = Rig::new(2, false, lossy(100_000));
     rig.connect(0, 1);
     rig.run(1000 * US, 1000 * MS, |_| false);
     assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
     assert_eq!((rig.accepted(1).len(), rig.endpoints[0].connections()), (1, 1));
-    rig.dead[1] = true;
+    rig.stopped[1] = true;
     assert!(rig.run(1000 * US, 201 * MS, |rig| rig.failed(0) == [ConnectionError::IdleTimeout]));
     rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-9 another every thirtieth
 #[test]
-fn an_idle_connection_outlasts_dead_paths() {
-    // As with one of four paths dead in each direction.
+fn an_idle_connection_survives_failed_paths() {
+    // As if one of four paths were broken in each direction.
     let mut rig = Rig::new(2, false, lossy(250_000));
     rig.connect(0, 1);
     rig.run(1000 * US, 3000 * MS, |_| false);
     assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
     let sent = rig.endpoints[0].stats().sent[Kind::Probe] + rig.endpoints[1].stats().sent[Kind::Probe];
-    assert!(sent < 400, "few are sent where they are answered: {sent}");
+    assert!(sent < 400, "few probes are sent while they are answered: {sent}");
     rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-1 connect is repeated
 #[test]
-fn nobody_answers() {
+fn a_connect_without_answer_times_out() {
     let mut rig = Rig::new(2, false, lossy(1_000_000));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 10)).unwrap();
@@ -137,24 +137,24 @@ fn refused_when_not_accepting_or_full() {
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_dead_receiver_ends_the_sender_in_bounded_time() {
+fn a_sender_to_a_stopped_receiver_fails_in_bounded_time() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
-    rig.dead[1] = true;
+    rig.stopped[1] = true;
     let give_up_ps = flow(false).give_up_ps;
     assert!(rig.run(100 * US, 2 * give_up_ps, |rig| rig.failed(0) == [ConnectionError::PeerUnresponsive]));
-    rig.dead[1] = false;
+    rig.stopped[1] = false;
     rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
-    // The other side is the more patient one.
-    let patience = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
-    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), patience);
+fn a_peer_whose_frames_arrive_is_not_reported_as_gone() {
+    // The other side has the longer give-up time.
+    let config_of = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), config_of);
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 30_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| !rig.accepted(1).is_empty()));
@@ -168,11 +168,11 @@ fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
     assert_eq!(rig.failed(0), [ConnectionError::LongLost { bytes }]);
 }
 
-/// The peer lives and answers, but its user takes nothing.
+/// The peer answers, but its user takes nothing.
 //= docs/specs/endpoint.md#END-10 60 idle timeouts
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
+fn a_closed_connection_ends_though_its_peer_takes_nothing() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         (config.flow.max_message_bytes, config.flow.max_data_bytes) = (50_000, 100_000);
     });
@@ -188,7 +188,7 @@ fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
         for endpoint in &mut rig.endpoints {
             endpoint.poll(now);
         }
-        // Taken, but never finished with.
+        // Taken, but never released.
         while rig.endpoints[1].next_event().is_some() {}
         let events = std::iter::from_fn(|| rig.endpoints[0].poll_event());
         failed = events.filter_map(|event| matches!(event, EndpointEvent::Failed { .. }).then_some(now)).next();
@@ -201,15 +201,15 @@ fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
 //= docs/specs/endpoint.md#END-9 keep-alives
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_dead_sender_ends_the_receiver_in_bounded_time() {
+fn a_receiver_from_a_stopped_sender_fails_in_bounded_time() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
-    rig.dead[0] = true;
+    rig.stopped[0] = true;
     assert!(rig.run(500 * US, 140 * MS, |rig| rig.failed(1) == [ConnectionError::IdleTimeout]));
     assert!(rig.received(1).is_empty() && rig.endpoints[1].connections() == 0);
-    rig.dead[0] = false;
+    rig.stopped[0] = false;
     rig.audit();
 }
 
@@ -243,7 +243,7 @@ fn abort_fails_both_sides() {
 
 //= docs/specs/endpoint.md#END-10 closing
 #[test]
-fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
+fn closing_with_undelivered_messages_of_the_peer_fails_there() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
@@ -257,7 +257,7 @@ fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
 
 //= docs/specs/endpoint.md#END-10 a close states which packets arrived
 #[test]
-fn what_arrived_is_delivered_though_its_acks_are_lost() {
+fn received_messages_are_delivered_though_acks_are_lost() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
@@ -277,7 +277,7 @@ fn what_arrived_is_delivered_though_its_acks_are_lost() {
 }
 
 #[test]
-fn bad_configurations() {
+fn invalid_configurations_are_rejected() {
     let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
     let make = |change: &dyn Fn(&mut EndpointConfig)| {
         let mut config = config(0, false);
@@ -300,11 +300,11 @@ fn bad_configurations() {
 
 //= docs/specs/endpoint.md#END-7 resets
 #[test]
-fn a_connect_kept_by_the_network_leaves_nothing_behind() {
+fn a_delayed_connect_leaves_no_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
-    // Two Connects with the token are under way, and the second arrives when all is over: the server half-opens, and the client says
-    // no.
+    // Two Connects with the token are in flight, and the second arrives after the close: the server
+    // half-opens a connection, and the client answers with a Reset.
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     rig.network.set_impairments(Impairments::delay(5 * MS));
     let now = rig.now;
@@ -318,31 +318,32 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     rig.audit();
 }
 
-/// Otherwise a client whose first Accepts were lost has a connection that the server forgets at once.
+/// Otherwise a client whose first Accepts were lost would have a connection that the server soon
+/// drops.
 //= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
-fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
+fn a_repeated_connect_restarts_the_timeout_of_its_slot() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
-    let connect = with_token(&rig, asked(1));
+    let mut raw_host = RawHost::new(&rig);
+    let connect = with_token(&rig, client_terms(1));
     let half_open_after = |rig: &mut Rig, time: u64| {
         rig.run(10 * US, time, |_| false);
         rig.endpoints[1].connections()
     };
-    stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &spray_wire::Body::Connect(connect));
     assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "12 attempts take 9.6 ms at most");
-    stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
-    assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "nor has that time since the second Connect");
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &spray_wire::Body::Connect(connect));
+    assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "the second Connect restarts that time");
     assert_eq!(half_open_after(&mut rig, MS), 0);
     assert_eq!(rig.endpoints[1].stats().half_open_expired, 1);
-    stranger.received();
+    raw_host.received();
     rig.audit();
 }
 
-/// Otherwise a client with nothing to send has a connection that the server never opens.
+/// Otherwise a client with nothing to send would have a connection that the server never opens.
 //= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
-fn a_server_hears_of_its_connection_even_where_the_first_keep_alives_are_lost() {
+fn a_connection_opens_though_the_first_keep_alives_are_lost() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[1].stats().sent[Kind::Accept] == 1));
@@ -354,7 +355,7 @@ fn a_server_hears_of_its_connection_even_where_the_first_keep_alives_are_lost() 
     let probes = |rig: &Rig| rig.endpoints[0].stats().sent[Kind::Probe];
     let sent = probes(&rig);
     rig.run(10 * US, 5 * MS, |_| false);
-    assert_eq!(probes(&rig), sent, "the client knows that it was heard");
+    assert_eq!(probes(&rig), sent, "the client has an answer to its keep-alive");
     rig.audit();
 }
 

@@ -1,4 +1,4 @@
-//! Frames from strangers change nothing.
+//! Forged and unauthenticated frames change nothing.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,32 +11,33 @@ use super::*;
 use crate::endpoint::seal::exchange::Ends;
 use crate::keys::{Keys, PrivateKey};
 
-pub(super) const STRANGER: usize = 9;
+pub(super) const RAW_HOST: usize = 9;
 
-/// Somebody on the network who sends whatever frames it likes.
-pub(super) struct Stranger {
+/// A host on the network that sends arbitrary frames.
+pub(super) struct RawHost {
     device: MemoryDevice,
     arrivals: Vec<Received>,
 }
 
-impl Stranger {
+impl RawHost {
     pub(super) fn new(rig: &Rig) -> Self {
-        Self::at(rig, STRANGER)
+        Self::at(rig, RAW_HOST)
     }
 
-    /// At the Ethernet address of this host.
+    /// Uses the Ethernet address of this host.
     pub(super) fn at(rig: &Rig, host: usize) -> Self {
         Self { device: rig.network.attach(mac(host)), arrivals: Vec::with_capacity(4096) }
     }
 
-    /// Sends a frame that claims to come from host `from`.
+    /// Sends a frame with the source address of host `from`.
     pub(super) fn send(&mut self, rig: &Rig, from: usize, to: usize, connection: u32, cookie: u64, body: &Body) {
         let common = Common { connection, cookie, ..Common::default() };
         self.emit(rig, [from, to], &common, body, &[7; 1024][..body.payload_bytes()]);
     }
 
-    /// Asks host 1 for a connection, with this message of the key exchange, in the name of host `from` and as a holder of `keys`: with no
-    /// listed one, if that is `None`. It knows the key of host 1.
+    /// Sends host 1 a Connect with this message of the key exchange, from the address of host
+    /// `from`, authenticated with `keys`, or with no listed key if that is `None`. The public key
+    /// of host 1 is known.
     fn connect(&mut self, rig: &Rig, keys: Option<&Keys>, from: usize, terms: Terms, message: &[u8]) {
         let [own, to] = [from, 1].map(|host| address(host, rig.v6));
         let ends = Ends { client: own, server: to };
@@ -50,7 +51,7 @@ impl Stranger {
 
     pub(super) fn emit(&mut self, rig: &Rig, [from, to]: [usize; 2], common: &Common, body: &Body, payload: &[u8]) {
         let envelope = Envelope {
-            src_mac: mac(STRANGER),
+            src_mac: mac(RAW_HOST),
             dst_mac: mac(to),
             src: address(from, rig.v6),
             dst: address(to, rig.v6),
@@ -73,7 +74,7 @@ impl Stranger {
         self.device.flush().unwrap();
     }
 
-    /// Frames that came back.
+    /// Returns the bodies of the frames received.
     pub(super) fn received(&mut self) -> Vec<Body> {
         self.device.receive(&mut self.arrivals, 4096).unwrap();
         let mut bodies = Vec::new();
@@ -90,14 +91,14 @@ impl Stranger {
 }
 
 impl Rig {
-    /// What host 1 wants to see of Connects.
+    /// Returns the tag with which host 1 admits Connects.
     fn connect_tag(&self) -> ConnectTag {
         ConnectTag::new(&self.endpoints[1].machine.config.keys.as_ref().unwrap().own.public())
     }
 }
 
-/// Terms as a client may have them.
-pub(super) fn asked(connection: u32) -> Terms {
+/// Returns terms of a typical client.
+pub(super) fn client_terms(connection: u32) -> Terms {
     Terms {
         connection,
         cookie: 5,
@@ -114,7 +115,7 @@ pub(super) fn one_of_each() -> Vec<Body> {
         Body::Data(Data { psn: 3, message: 0, message_bytes: 0, ..Data::default() }),
         Body::Ack(Ack { cumulative: 10_000, max_data: u64::MAX, bitmap: [u64::MAX; 4], ..Ack::default() }),
         Body::Nack(Nack { psn: 1, ..Nack::default() }),
-        Body::Accept(Accept { cookie: 78, ..asked(77) }),
+        Body::Accept(Accept { cookie: 78, ..client_terms(77) }),
         Body::Retry(Retry { token: [7; 16] }),
         Body::Close(Close { cumulative: 0, reason: CloseReason::Done, acknowledgement: false }),
         Body::Close(Close { cumulative: 0, reason: CloseReason::Aborted, acknowledgement: true }),
@@ -135,7 +136,7 @@ fn forged_cookies_change_nothing() {
     for v6 in [false, true] {
         let run = |forge: bool| {
             let mut rig = Rig::new(2, v6, Impairments::delay(US));
-            let mut stranger = Stranger::new(&rig);
+            let mut raw_host = RawHost::new(&rig);
             let connection = rig.connect(0, 1);
             rig.endpoints[0].send(connection, content(1, 200_000)).unwrap();
             rig.run(US, 40 * US, |_| false);
@@ -143,7 +144,7 @@ fn forged_cookies_change_nothing() {
             for body in one_of_each().iter().filter(|_| forge) {
                 for (from, to, id) in [(0, 1, theirs), (1, 0, connection)] {
                     for cookie in [0, 1, u64::MAX] {
-                        stranger.send(&rig, from, to, id.raw(), cookie, body);
+                        raw_host.send(&rig, from, to, id.raw(), cookie, body);
                     }
                 }
             }
@@ -163,12 +164,12 @@ fn forged_cookies_change_nothing() {
 #[test]
 fn the_right_cookie_from_another_address_changes_nothing() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     let connection = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| !rig.accepted(1).is_empty()));
     let cookie = rig.endpoints[0].machine.table.get(connection).unwrap().cookie;
     for body in one_of_each() {
-        stranger.send(&rig, 5, 0, connection.raw(), cookie, &body);
+        raw_host.send(&rig, 5, 0, connection.raw(), cookie, &body);
     }
     rig.run(US, MS, |_| false);
     assert_eq!(rig.endpoints[0].stats().wrong_cookie, 13);
@@ -178,7 +179,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
 
 //= docs/specs/endpoint.md#END-2 address validation
 #[test]
-fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
+fn forged_connects_do_not_delay_a_client() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
         let rtt_ps = MS;
         let change = |_: usize, config: &mut EndpointConfig| {
@@ -186,20 +187,20 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
             config.handshake.retry_ps = 5 * rtt_ps;
         };
         let mut rig = Rig::with(2, false, Impairments::delay(rtt_ps / 2), change);
-        let mut stranger = Stranger::new(&rig);
+        let mut raw_host = RawHost::new(&rig);
         let (mut forged, mut number) = (0, 0);
         let mut flood = |rig: &mut Rig, for_ps: u64| {
             let end = rig.now.after(for_ps);
             rig.run(US, for_ps + US, |rig| {
                 while number * 5 * US < rig.now.ps() {
                     number += 1;
-                    // From anywhere, with any number: no two are alike, and no token is right.
+                    // From many addresses, with different numbers, and none with a valid token.
                     let token = [number as u8; 16];
-                    let connect = Terms { exchange_bytes: 0, token, ..asked(number as u32) };
-                    stranger.send(rig, 20 + (number % 200) as usize, 1, 0, 0, &Body::Connect(connect));
+                    let connect = Terms { exchange_bytes: 0, token, ..client_terms(number as u32) };
+                    raw_host.send(rig, 20 + (number % 200) as usize, 1, 0, 0, &Body::Connect(connect));
                     forged += 1;
                 }
-                stranger.received();
+                raw_host.received();
                 rig.now >= end
             })
         };
@@ -214,98 +215,104 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
         let stats = rig.endpoints[1].stats();
         assert!(forged > 4_000 && stats.received[Kind::Connect] > 4_000);
-        assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "nothing is kept for the others");
-        // A Retry for each Connect, and shorter than it; where there are keys, only for who knows the server's.
+        assert_eq!(
+            (rig.endpoints[1].connections(), stats.half_open_evicted),
+            (1, 0),
+            "no state for the forged Connects"
+        );
+        // At most one Retry for each Connect, and shorter than it; with keys, only for clients that
+        // know the server's key.
         let most = if keys.is_some() { 1 } else { stats.received[Kind::Connect] };
         assert!(stats.sent[Kind::Retry] <= most, "{stats:?}");
         assert!(Kind::Retry.bytes() < Kind::Connect.bytes());
         assert_eq!(stats.sent[Kind::Accept], 1);
         rig.run(US, MS, |_| false);
-        stranger.received();
+        raw_host.received();
         rig.audit();
     }
 }
 
 //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
-fn who_does_not_know_the_servers_key_hears_nothing() {
+fn a_client_without_the_servers_key_gets_no_answer() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.keys = Some(keys.clone()));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     rig.run(US, 5 * US, |_| false);
-    let own = address(STRANGER, false);
-    for terms in [asked(3), with_token(&rig, asked(3))] {
+    let own = address(RAW_HOST, false);
+    for terms in [client_terms(3), with_token(&rig, client_terms(3))] {
         let others = ConnectTag::new(&PrivateKey::generate().unwrap().public());
         for message in [&[][..], &[9; 96]] {
             let tag = others.of(own, address(1, false), &terms, message);
             for payload in [message, &[message, &tag].concat(), &[message, &[0; 16]].concat()] {
                 let connect = Body::Connect(Terms { exchange_bytes: payload.len() as u16, ..terms });
-                stranger.emit(&rig, [STRANGER, 1], &Common::default(), &connect, payload);
+                raw_host.emit(&rig, [RAW_HOST, 1], &Common::default(), &connect, payload);
             }
         }
     }
     rig.run(US, 10 * US, |_| false);
-    assert!(stranger.received().is_empty());
+    assert!(raw_host.received().is_empty());
     assert_eq!((rig.endpoints[1].stats().forged, rig.endpoints[1].stats().exchanges_limited), (12, 0));
-    // Who knows it is told whether its own is one of the peers'.
-    let terms = asked(3);
-    stranger.connect(&rig, None, STRANGER, terms, &[]);
+    // A client that knows the server's key is told whether its own key is listed.
+    let terms = client_terms(3);
+    raw_host.connect(&rig, None, RAW_HOST, terms, &[]);
     rig.run(US, 10 * US, |_| false);
-    let [Body::Retry(Retry { token })] = stranger.received()[..] else { panic!("one Retry") };
-    stranger.connect(&rig, None, STRANGER, Terms { token, ..terms }, &[9; 96]);
+    let [Body::Retry(Retry { token })] = raw_host.received()[..] else { panic!("one Retry") };
+    raw_host.connect(&rig, None, RAW_HOST, Terms { token, ..terms }, &[9; 96]);
     rig.run(US, 10 * US, |_| false);
-    let [Body::Close(close)] = stranger.received()[..] else { panic!("one Close") };
+    let [Body::Close(close)] = raw_host.received()[..] else { panic!("one Close") };
     assert_eq!((close.reason, rig.endpoints[1].connections()), (CloseReason::Key, 0));
     rig.audit();
 }
 
-/// The addresses of a network ask for key exchanges, 20,000 a second. They hold a listed key, and receive what the server sends them.
+/// The addresses of one network request 20,000 key exchanges per second. They hold a listed key,
+/// and receive what the server sends.
 //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
 #[test]
-fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
+fn a_network_with_a_key_does_not_delay_other_networks() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let change = |_: usize, config: &mut EndpointConfig| {
         config.keys = Some(keys.clone());
         config.handshake = HandshakeConfig { retry_ps: 26 * MS, attempts: 24 };
     };
     let mut rig = Rig::with(10, false, Impairments::delay(50 * US), change);
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     let mut number = 0;
-    let mut crowd = |rig: &mut Rig, for_ps: u64, done: &dyn Fn(&Rig) -> bool| {
+    let mut flood = |rig: &mut Rig, for_ps: u64, done: &dyn Fn(&Rig) -> bool| {
         rig.run(50 * US, for_ps, |rig| {
             let machine = &rig.endpoints[1].machine;
             let from = 0x900 + number as usize % 250;
-            let terms = Terms { cookie: number, ..asked(number as u32) };
-            let client = Peer { address: address(from, false), mac: mac(STRANGER) };
+            let terms = Terms { cookie: number, ..client_terms(number as u32) };
+            let client = Peer { address: address(from, false), mac: mac(RAW_HOST) };
             let token = machine.tokens.make(machine.clock, client, terms.connection, terms.cookie);
-            stranger.connect(rig, Some(&keys), from, Terms { token, ..terms }, &[9; 96]);
-            stranger.received();
+            raw_host.connect(rig, Some(&keys), from, Terms { token, ..terms }, &[9; 96]);
+            raw_host.received();
             number += 1;
             done(rig)
         })
     };
-    crowd(&mut rig, 50 * MS, &|_| false);
+    flood(&mut rig, 50 * MS, &|_| false);
     for host in (0..10).filter(|&host| host != 1) {
         rig.connect(host, 1);
     }
-    assert!(crowd(&mut rig, 400 * MS, &|rig| rig.accepted(1).len() == 9), "{} of 9", rig.accepted(1).len());
+    assert!(flood(&mut rig, 400 * MS, &|rig| rig.accepted(1).len() == 9), "{} of 9", rig.accepted(1).len());
     let stats = rig.endpoints[1].stats();
     assert!(stats.exchanges_limited > 500 && stats.forged > 50, "{stats:?}");
     rig.audit();
 }
 
-/// Attackers in the network of ten clients know the server's key, but hold none, and receive what is sent to any of its addresses. They ask for
-/// 30,000 exchanges a second.
+/// Attackers in the network of ten clients know the server's key but hold no listed one, and
+/// receive what is sent to all addresses of that network. They request 30,000 exchanges per second.
 //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
 #[test]
-fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
+fn clients_without_a_key_do_not_delay_those_with_one() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let change = |_: usize, config: &mut EndpointConfig| {
         config.keys = Some(keys.clone());
         config.handshake = HandshakeConfig { retry_ps: 5 * MS, attempts: 6 };
     };
     let mut rig = Rig::with(11, false, Impairments::delay(50 * US), change);
-    let mut stranger = Stranger::at(&rig, 99);
+    let mut raw_host = RawHost::at(&rig, 99);
     let mut number = 0;
     let mut flood = |rig: &mut Rig, for_ps: u64| {
         let end = rig.now.after(for_ps);
@@ -314,11 +321,11 @@ fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
                 number += 1;
                 let from = 20 + number as usize % 200;
                 let machine = &rig.endpoints[1].machine;
-                let (terms, client) = (Terms { cookie: number, ..asked(number as u32) }, peer(from, false));
+                let (terms, client) = (Terms { cookie: number, ..client_terms(number as u32) }, peer(from, false));
                 let token = machine.tokens.make(machine.clock, client, terms.connection, terms.cookie);
-                stranger.connect(rig, None, from, Terms { token, ..terms }, &[9; 96]);
+                raw_host.connect(rig, None, from, Terms { token, ..terms }, &[9; 96]);
             }
-            stranger.received();
+            raw_host.received();
             rig.now >= end
         })
     };
@@ -331,48 +338,48 @@ fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
     assert_eq!((rig.accepted(1).len(), stats.exchanges_limited), (10, 0), "{stats:?}");
     assert!(stats.forged > 7_000 && stats.sent[Kind::Close] < 400, "{stats:?}");
     rig.run(US, MS, |_| false);
-    stranger.received();
+    raw_host.received();
     rig.audit();
 }
 
-/// Who receives at its address gets no further than a slot that gives way.
+/// A client that receives at its address gets at most a slot that can be evicted.
 //= docs/specs/endpoint.md#END-3 half-open connections
 //= docs/specs/endpoint.md#END-5 a full table
 #[test]
-fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
+fn half_open_connections_are_bounded_and_evicted() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     let open = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
     for wave in 0..50u32 {
         for number in 0..20 {
-            let connect = with_token(&rig, asked(wave * 20 + number));
-            stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+            let connect = with_token(&rig, client_terms(wave * 20 + number));
+            raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(connect));
         }
         rig.run(US, 3 * US, |_| false);
         assert!(rig.endpoints[1].connections() <= 16);
-        stranger.received();
+        raw_host.received();
         if wave == 25 {
             rig.connect(0, 1);
         }
     }
     assert!(rig.endpoints[1].stats().half_open_evicted >= 900);
-    assert!(rig.run(US, 2 * MS, |rig| rig.accepted(1).len() == 2), "the other connection came through");
+    assert!(rig.run(US, 2 * MS, |rig| rig.accepted(1).len() == 2), "the other connection was opened");
     rig.endpoints[0].send(open, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1), "the open connection still works");
-    // What stays half-open goes away by itself, and is told nothing more.
+    // Half-open connections expire silently.
     let accepts = rig.endpoints[1].stats().sent[Kind::Accept];
     assert!(rig.run(100 * US, 20 * MS, |rig| rig.endpoints[1].connections() == 2));
     let stats = rig.endpoints[1].stats();
-    assert_eq!(stats.sent[Kind::Accept], accepts, "an Accept for a Connect, and none besides");
+    assert_eq!(stats.sent[Kind::Accept], accepts, "one Accept per Connect");
     assert!(stats.half_open_expired > 0);
     rig.audit();
 }
 
-/// The Connect with the token that host 1 gives the stranger.
+/// Returns the Connect with the token that host 1 sends in its Retry.
 pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
     let now = rig.endpoints[1].machine.clock;
-    let token = rig.endpoints[1].machine.tokens.make(now, peer(STRANGER, rig.v6), connect.connection, connect.cookie);
+    let token = rig.endpoints[1].machine.tokens.make(now, peer(RAW_HOST, rig.v6), connect.connection, connect.cookie);
     Terms { token, ..connect }
 }
 
@@ -380,10 +387,10 @@ pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
 //= docs/specs/wire.md#WIRE-8b minimum limits
 //= docs/specs/endpoint.md#END-4 payload of both sides
 #[test]
-fn senseless_limits_make_no_connection() {
+fn invalid_limits_open_no_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
-    let fine = Terms { max_payload: 256, ..asked(4) };
+    let mut raw_host = RawHost::new(&rig);
+    let fine = Terms { max_payload: 256, ..client_terms(4) };
     let bad = [
         Terms { max_payload: 1, ..fine },
         Terms { max_data: 1, ..fine },
@@ -391,22 +398,22 @@ fn senseless_limits_make_no_connection() {
         Terms { ack_every: 0, ..fine },
     ];
     for connect in bad {
-        stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+        raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(connect));
     }
     rig.run(US, 10 * US, |_| false);
     assert_eq!((rig.endpoints[1].connections(), rig.endpoints[1].stats().malformed), (0, 4));
-    assert!(stranger.received().is_empty());
-    // An Accept under our own cookie from a peer that wants one byte a packet.
+    assert!(raw_host.received().is_empty());
+    // An Accept with the client's cookie, from a peer that wants one byte per packet.
     let connection =
-        rig.endpoints[0].connect(rig.now, Peer { mac: mac(STRANGER), ..peer(STRANGER, false) }, None).unwrap();
+        rig.endpoints[0].connect(rig.now, Peer { mac: mac(RAW_HOST), ..peer(RAW_HOST, false) }, None).unwrap();
     rig.run(US, 10 * US, |_| false);
-    let Body::Connect(ours) = stranger.received()[0] else { panic!() };
+    let Body::Connect(ours) = raw_host.received()[0] else { panic!() };
     let accept = |max_payload| Body::Accept(Accept { max_payload, connection: 9, cookie: 8, ..fine });
-    stranger.send(&rig, STRANGER, 0, ours.connection, ours.cookie, &accept(1));
+    raw_host.send(&rig, RAW_HOST, 0, ours.connection, ours.cookie, &accept(1));
     rig.run(US, 10 * US, |_| false);
     assert!(rig.endpoints[0].machine.table.get(connection).unwrap().flow.is_none());
     assert_eq!(rig.endpoints[0].stats().malformed, 1);
-    stranger.send(&rig, STRANGER, 0, ours.connection, ours.cookie, &accept(256));
+    raw_host.send(&rig, RAW_HOST, 0, ours.connection, ours.cookie, &accept(256));
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.endpoints[0].connection_stats(connection).unwrap().payload_bytes, 256);
     rig.audit();
@@ -417,27 +424,27 @@ fn senseless_limits_make_no_connection() {
 #[test]
 fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
-    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(asked(4)));
+    let mut raw_host = RawHost::new(&rig);
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(client_terms(4)));
     rig.run(US, 10 * US, |_| false);
-    let [Body::Retry(Retry { token })] = stranger.received()[..] else { panic!("one Retry") };
-    let connect = Terms { token, ..asked(4) };
-    assert_eq!((connect, rig.endpoints[1].connections()), (with_token(&rig, asked(4)), 0));
+    let [Body::Retry(Retry { token })] = raw_host.received()[..] else { panic!("one Retry") };
+    let connect = Terms { token, ..client_terms(4) };
+    assert_eq!((connect, rig.endpoints[1].connections()), (with_token(&rig, client_terms(4)), 0));
     for _ in 0..10 {
-        stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+        raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(connect));
     }
     rig.run(US, 10 * US, |_| false);
-    let answers = stranger.received();
+    let answers = raw_host.received();
     let Body::Accept(accept) = answers[0] else { panic!("{answers:?}") };
     assert!(answers.len() == 10 && answers.iter().all(|&answer| answer == Body::Accept(accept)));
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 0));
     let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });
-    stranger.send(&rig, STRANGER, 1, accept.connection, accept.cookie, &probe);
+    raw_host.send(&rig, RAW_HOST, 1, accept.connection, accept.cookie, &probe);
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.accepted(1).len(), 1);
-    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
-    // From elsewhere the token is worth nothing.
-    stranger.send(&rig, 5, 1, 0, 0, &Body::Connect(connect));
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(connect));
+    // The token is not valid for another address.
+    raw_host.send(&rig, 5, 1, 0, 0, &Body::Connect(connect));
     rig.run(US, 10 * US, |_| false);
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 1));
     rig.audit();
@@ -446,13 +453,13 @@ fn a_repeated_connect_is_one_connection() {
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 //= docs/specs/wire.md#WIRE-17 resets
 #[test]
-fn resets_are_limited_and_carry_the_offenders_own_cookie() {
+fn resets_are_limited_and_echo_the_cookie() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     for number in 0..300 {
-        stranger.send(
+        raw_host.send(
             &rig,
-            STRANGER,
+            RAW_HOST,
             1,
             1000 + number,
             5,
@@ -460,26 +467,26 @@ fn resets_are_limited_and_carry_the_offenders_own_cookie() {
         );
     }
     rig.run(US, 10 * US, |_| false);
-    let resets = stranger.received().len();
+    let resets = raw_host.received().len();
     assert_eq!((resets, rig.endpoints[1].stats().reset_limited), (64, 236));
     for _ in 0..100 {
-        stranger.send(&rig, STRANGER, 1, 1, 5, &Body::Reset(Reset { reason: 0 }));
+        raw_host.send(&rig, RAW_HOST, 1, 1, 5, &Body::Reset(Reset { reason: 0 }));
     }
     rig.run(10 * US, 100 * MS, |_| false);
-    assert!(stranger.received().is_empty(), "a reset is never answered");
+    assert!(raw_host.received().is_empty(), "a reset is never answered");
     rig.audit();
 }
 
 #[test]
-fn garbage_and_truncated_frames_are_counted_and_dropped() {
+fn malformed_and_truncated_frames_are_counted_and_dropped() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let mut whole = [0; 2048];
     let envelope = Envelope {
-        src_mac: mac(STRANGER),
+        src_mac: mac(RAW_HOST),
         dst_mac: mac(1),
         src: address(0, false),
         dst: address(1, false),
@@ -501,10 +508,10 @@ fn garbage_and_truncated_frames_are_counted_and_dropped() {
         }
         whole[..6].copy_from_slice(&mac(1));
         let cut = if round % 4 == 3 { 14 + rng.next_u32() as usize % (bytes - 14) } else { bytes };
-        stranger.send_raw(&whole[..cut]);
+        raw_host.send_raw(&whole[..cut]);
         if round % 10 == 0 {
             rig.run(US, 2 * US, |_| false);
-            stranger.received();
+            raw_host.received();
         }
     }
     assert!(rig.run(10 * US, 300 * MS, |rig| rig.delivered(0) == 1));

@@ -1,14 +1,14 @@
-//! Payload that stays in the frames.
+//! Payload that stays in the frames (zero-copy send and receive).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// Every byte of a message, and how often it came.
+/// Every byte of a message, and the number of times it was received.
 type Counted = Vec<(u8, u32)>;
 
-/// Puts messages together.
+/// Reassembles messages.
 #[derive(Debug, Clone, Default)]
 struct Collector(Arc<Mutex<HashMap<(ConnectionId, MessageId), Counted>>>);
 
@@ -23,20 +23,20 @@ impl Sink for Collector {
     }
 }
 
-/// A message that is nowhere in memory: byte `at` follows from `at` and `seed`.
+/// A message without memory: byte `at` is computed from `at` and `seed`.
 #[derive(Debug)]
-struct Made {
+struct Generated {
     seed: usize,
     bytes: usize,
 }
 
-impl Source for Made {
+impl Source for Generated {
     fn bytes(&self) -> u64 {
         self.bytes as u64
     }
 
     fn fill(&self, offset: u64, to: &mut [u8]) {
-        // What lay in the frame before must not matter.
+        // Overwrites the previous contents of the frame.
         to.copy_from_slice(&content(self.seed, self.bytes)[offset as usize..][..to.len()]);
     }
 }
@@ -56,7 +56,7 @@ fn rough() -> Impairments {
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 //= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]
-fn every_byte_comes_once_whatever_the_network_does() {
+fn every_byte_is_delivered_once() {
     for v6 in [false, true] {
         let collector = Collector::default();
         let mut rig = Rig::new(2, v6, rough());
@@ -65,9 +65,9 @@ fn every_byte_comes_once_whatever_the_network_does() {
         let connection = rig.connect(0, 1);
         let lengths = [1, 999, 1_000, 1_001, 40_000];
         for (seed, bytes) in lengths.into_iter().enumerate() {
-            rig.endpoints[0].send_from(connection, Box::new(Made { seed, bytes })).unwrap();
+            rig.endpoints[0].send_from(connection, Box::new(Generated { seed, bytes })).unwrap();
         }
-        rig.endpoints[0].send_from(connection, Box::new(Made { seed: 0, bytes: 0 })).unwrap();
+        rig.endpoints[0].send_from(connection, Box::new(Generated { seed: 0, bytes: 0 })).unwrap();
         let count = lengths.len() + 1;
         assert!(rig.run(50 * US, 2_000 * MS, |rig| rig.delivered(0) == count && rig.received(1).len() == count));
         assert!(rig.received(1).iter().all(|(.., data)| data.is_empty()));
@@ -82,7 +82,8 @@ fn every_byte_comes_once_whatever_the_network_does() {
     }
 }
 
-/// What is lent counts as consumed, so more than the receiver's grant gets through without the user's taking an event.
+/// Lent bytes count as consumed, so that more than the receiver's grant arrives although the user
+/// takes no event.
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 #[test]
 fn lent_bytes_are_granted_again() {

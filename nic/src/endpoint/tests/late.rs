@@ -1,42 +1,43 @@
-//! Users that take messages late, and peers that count on it: what a message is handed out with is what its own packets wrote, and a
-//! peer holds no more memory than it has sent.
+//! Users that take messages late, and peers that exploit this: a message contains only bytes that
+//! its own packets wrote, and a peer uses no more memory than it has sent.
 
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use spray_wire::{Body, Common, Data};
 
-use super::hostile::{STRANGER, Stranger};
-use super::liars::let_in;
+use super::arbitrary::open_unauthenticated;
+use super::hostile::{RAW_HOST, RawHost};
 use super::*;
 
-/// A peer that sends packets of its choice on a connection of host 1.
+/// A peer that sends arbitrary packets on a connection of host 1.
 struct Attacker {
-    stranger: Stranger,
+    raw_host: RawHost,
     connection: u32,
     cookie: u64,
 }
 
 impl Attacker {
     fn new(rig: &mut Rig) -> Self {
-        let mut stranger = Stranger::new(rig);
-        let (connection, cookie) = let_in(rig, &mut stranger, 1).unwrap();
+        let mut raw_host = RawHost::new(rig);
+        let (connection, cookie) = open_unauthenticated(rig, &mut raw_host, 1).unwrap();
         rig.run(US, 10 * US, |_| false);
-        Self { stranger, connection, cookie }
+        Self { raw_host, connection, cookie }
     }
 
-    /// Sends a packet with a payload of `byte`, and has host 1 handle it. Its user takes nothing.
+    /// Sends a packet with a payload of `byte`, and has host 1 process it. Its user takes nothing.
     fn send(&mut self, rig: &mut Rig, data: Data, byte: u8) {
         let common = Common { connection: self.connection, cookie: self.cookie, ..Common::default() };
         let payload = vec![byte; data.payload_bytes.into()];
-        self.stranger.emit(rig, [STRANGER, 1], &common, &Body::Data(data), &payload);
+        self.raw_host.emit(rig, [RAW_HOST, 1], &common, &Body::Data(data), &payload);
         rig.now = rig.now.after(10 * US);
         rig.network.advance(rig.now);
         rig.endpoints[1].poll(rig.now);
-        self.stranger.received();
+        self.raw_host.received();
     }
 
-    /// Sends the packets `from..until` of a message of 100 packets, the first of which has the number `first`.
+    /// Sends the packets `from..until` of a message of 100 packets, the first of which has the
+    /// number `first`.
     fn send_part(&mut self, rig: &mut Rig, (message, first): (u32, u64), (from, until): (u64, u64), byte: u8) {
         for number in from..until {
             let (offset, psn) = (number * 1000, first + number);
@@ -46,10 +47,11 @@ impl Attacker {
     }
 }
 
-/// One message after the other has the same number, while the user has taken none: an attack that returned another peer's bytes.
+/// Successive messages reuse one number while the user takes none: an attack that used to return
+/// another peer's bytes.
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
-fn a_number_that_comes_again_reveals_nothing() {
+fn a_reused_message_number_reveals_no_data() {
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.max_data_bytes = 1 << 30);
     let victim = rig.connect(0, 1);
     for _ in 0..4 {
@@ -59,7 +61,7 @@ fn a_number_that_comes_again_reveals_nothing() {
     rig.events.iter_mut().for_each(Vec::clear);
     let mut attacker = Attacker::new(&mut rig);
     rig.events.iter_mut().for_each(Vec::clear);
-    // As many as may wait for the user.
+    // The number of messages that may wait for the user.
     let few = u64::from(shared::MAX_UNREAD);
     for psn in 0..few {
         let data = Data { psn, message: psn as u32, message_bytes: 1, payload_bytes: 1, ..Data::default() };
@@ -83,14 +85,15 @@ fn a_number_that_comes_again_reveals_nothing() {
     assert_eq!(received.len(), 1);
 }
 
-/// What host 1 does, or a peer on a connection of it.
+/// An action of host 1, or of a peer on one of its connections.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The peer sends packets of the message that has this number, as if it were the one of this place in the sequence.
+    /// The peer sends packets of the message with this number at another place in the packet
+    /// sequence.
     Send { message: u32, place: u64, from: u64, until: u64 },
-    /// The user takes some messages.
+    /// The user takes a number of messages.
     Take(usize),
-    /// Another peer sends messages, which the user takes at once and drops.
+    /// Another peer sends messages, which the user takes and drops at once.
     Others,
 }
 
@@ -114,10 +117,11 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// However late the user takes messages, each is handed out once, with what its packets wrote.
+    /// Each message is delivered once, with what its packets wrote, regardless of how late the user
+    /// takes it.
     //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
-    fn what_is_taken_late_is_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {
+    fn messages_taken_late_contain_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {
         let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
             (config.flow.max_data_bytes, config.flow.window_packets) = (1 << 30, 1024);
         });
@@ -125,14 +129,14 @@ proptest! {
         rig.run(US, MS, |_| false);
         let mut attacker = Attacker::new(&mut rig);
         let id = ConnectionId(attacker.connection);
-        // All but two of as many as may wait.
+        // All but two of the messages that may wait.
         let index = rig.endpoints[1].machine.table.find(id).unwrap();
         rig.endpoints[1].machine.table.slot(index).unwrap().unread = shared::MAX_UNREAD - 2;
         let (mut sent, mut taken) = (HashMap::<(u32, u64), HashSet<u8>>::new(), HashSet::new());
         for (number, step) in steps.into_iter().enumerate() {
             let most = match step {
                 Step::Send { message, place, from, until } => {
-                    // Of no other message, and none of them 0.
+                    // A value that no other message has, and not 0.
                     let byte = 1 + (message * 60 + number as u32) as u8 % 60 + 60 * message as u8;
                     for packet in from..until {
                         sent.entry((message, packet)).or_default().insert(byte);
@@ -162,7 +166,7 @@ proptest! {
                 let Some(event) = rig.endpoints[1].poll_event() else { break };
                 let EndpointEvent::Received { connection, message, data, .. } = event else { continue };
                 prop_assert_eq!(connection, id);
-                prop_assert!(taken.insert(message.0), "message {} comes twice", message.0);
+                prop_assert!(taken.insert(message.0), "message {} is delivered twice", message.0);
                 prop_assert_eq!(data.len() as u64, PACKETS * 1000);
                 for (packet, bytes) in (0..).zip(data.chunks(1000)) {
                     prop_assert!(bytes.iter().all(|byte| byte == &bytes[0]));

@@ -1,11 +1,11 @@
-//! What connections are told of their paths.
+//! Path information given to connections.
 
 use spray_core::path::{AnyBalancer, Balancer, Ev, SendInfo};
 use spray_core::rng::stream;
 
 use super::*;
 
-/// The values that a connection's next packets would carry, each once.
+/// Returns the entropy values of a connection's next packets, each once.
 fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
     let table = &mut rig.endpoints[0].machine.table;
     let index = table.find(id).unwrap();
@@ -20,7 +20,7 @@ fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
 }
 
 #[test]
-fn news_of_paths_reaches_the_balancer_before_and_after_the_handshake() {
+fn paths_reach_the_balancer_before_and_after_the_handshake() {
     let mut rig = Rig::with(2, false, Impairments::default(), |_, config| {
         config.flow.balancer = BalancerKind::HostDr.into();
     });

@@ -1,4 +1,5 @@
-//! Connections that live for minutes, and what happens to the exchanges of fresh keys on their way.
+//! Connections that last for minutes, with exchanges of fresh keys that are lost, repeated and
+//! reordered.
 
 use spray_wire::{Body, Rekey, RekeyMessage};
 
@@ -6,12 +7,12 @@ use super::*;
 use crate::keys::{Keys, PrivateKey};
 
 const SECOND: u64 = 1000 * MS;
-/// Through whose hands frames pass.
-const MIDDLE: usize = 9;
-/// By then a first exchange is over.
+/// The host that forwards the frames of the two others.
+const ATTACKER: usize = 9;
+/// By then a first exchange is complete.
 const FIRST: u64 = 129 * SECOND;
 
-/// Both hosts have one key.
+/// Gives both hosts one key.
 fn with_keys() -> impl FnMut(usize, &mut EndpointConfig) {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     move |_, config| {
@@ -23,7 +24,7 @@ fn with_keys() -> impl FnMut(usize, &mut EndpointConfig) {
 }
 
 impl Rig {
-    /// The generations of the keys of this connection, at the client and at the server.
+    /// Returns the generations of this connection's keys, at the client and at the server.
     fn generations(&self, both: [ConnectionId; 2]) -> [u16; 2] {
         let of = |host: usize| {
             let connection = self.endpoints[host].machine.table.get(both[host]).unwrap();
@@ -37,7 +38,8 @@ impl Rig {
     }
 }
 
-/// Messages go both ways all the time, while frames are lost, repeated, reordered, corrupted and trimmed.
+/// Messages are sent in both directions throughout, while frames are lost, duplicated, reordered,
+/// corrupted and trimmed.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
 fn keys_change_every_two_minutes_while_data_flows() {
@@ -81,59 +83,55 @@ fn keys_change_every_two_minutes_while_data_flows() {
     rig.audit();
 }
 
-/// What becomes of a frame.
+/// What happens to a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    Passes,
-    IsLost,
-    ComesTwice,
-    /// It comes when the next one of its direction has.
-    ComesAfterTheNext,
-    /// It comes when the test says so.
-    Waits,
+enum Treatment {
+    Forward,
+    Lose,
+    Duplicate,
+    /// It is delivered after the next frame in its direction.
+    Delay,
+    /// It is delivered when the test releases it.
+    Hold,
 }
 
-/// Somebody on the path of two hosts who sees which frames are Rekeys, as anybody can, and lets all others on.
-struct Middle {
+/// An on-path attacker between two hosts, which recognises Rekeys, as anyone can, and forwards all
+/// other frames.
+struct OnPathAttacker {
     device: MemoryDevice,
     arrivals: Vec<Received>,
-    overtaken: Vec<Vec<u8>>,
-    waiting: Vec<Vec<u8>>,
+    delayed: Vec<Vec<u8>>,
+    held: Vec<Vec<u8>>,
     rekeys: Vec<Rekey>,
 }
 
-impl Middle {
+impl OnPathAttacker {
     fn new(rig: &Rig) -> Self {
-        let device = rig.network.attach(mac(MIDDLE));
-        Self {
-            device,
-            arrivals: Vec::with_capacity(256),
-            overtaken: Vec::new(),
-            waiting: Vec::new(),
-            rekeys: Vec::new(),
-        }
+        let device = rig.network.attach(mac(ATTACKER));
+        Self { device, arrivals: Vec::with_capacity(256), delayed: Vec::new(), held: Vec::new(), rekeys: Vec::new() }
     }
 
-    /// Connects two hosts by way of this one.
+    /// Connects two hosts through this one.
     fn connect(&mut self, rig: &mut Rig) -> [ConnectionId; 2] {
-        let peer = Peer { mac: mac(MIDDLE), ..peer(1, false) };
+        let peer = Peer { mac: mac(ATTACKER), ..peer(1, false) };
         let ours = rig.endpoints[0].connect(rig.now, peer, None).unwrap();
-        assert!(self.run(rig, 10 * MS, |_, _| Fate::Passes, |rig| !rig.accepted(1).is_empty()));
+        assert!(self.run(rig, 10 * MS, |_, _| Treatment::Forward, |rig| !rig.accepted(1).is_empty()));
         [ours, rig.accepted(1)[0]]
     }
 
-    /// Goes on until `done` or `limit_ps`. `fate` gets the Rekeys with their numbers from 0, those of each side and the client's later frames.
+    /// Runs until `done` returns true or `limit_ps` has passed. `treatment` gets the Rekeys, numbered
+    /// from 0 per side, and the client's later frames.
     fn run(
         &mut self,
         rig: &mut Rig,
         limit_ps: u64,
-        mut fate: impl FnMut(&Rekey, usize) -> Fate,
+        mut treatment: impl FnMut(&Rekey, usize) -> Treatment,
         mut done: impl FnMut(&mut Rig) -> bool,
     ) -> bool {
         let end = rig.now.after(limit_ps);
         while rig.now < end {
             let next_at = rig.step(rig.now);
-            self.forward(&mut fate);
+            self.forward(&mut treatment);
             if done(rig) {
                 return true;
             }
@@ -143,60 +141,60 @@ impl Middle {
         false
     }
 
-    fn forward(&mut self, fate: &mut impl FnMut(&Rekey, usize) -> Fate) {
+    fn forward(&mut self, treatment: &mut impl FnMut(&Rekey, usize) -> Treatment) {
         self.device.receive(&mut self.arrivals, 256).unwrap();
         for arrival in self.arrivals.drain(..).collect::<Vec<_>>() {
             let frame = self.device.frame(&arrival.frame, arrival.len).to_vec();
             self.device.release(arrival.frame);
             let mut copy = frame.clone();
-            // Without keys, by what is readable.
+            // Decided without keys, from readable fields.
             let body = spray_wire::open(&mut copy, spray_wire::Ports::DEFAULT, |_| true)
                 .ok()
                 .flatten()
                 .map(|frame| frame.body);
             let Some(Body::Rekey(rekey)) = body else {
                 self.pass(&frame);
-                self.pass_overtaken();
+                self.release_delayed();
                 continue;
             };
             let number = self.rekeys.iter().filter(|known| known.answer == rekey.answer).count();
             self.rekeys.push(rekey);
-            match fate(&rekey, number) {
-                Fate::Passes => self.pass(&frame),
-                Fate::IsLost => {}
-                Fate::ComesTwice => [(); 2].into_iter().for_each(|()| self.pass(&frame)),
-                Fate::ComesAfterTheNext => {
-                    self.overtaken.push(frame);
+            match treatment(&rekey, number) {
+                Treatment::Forward => self.pass(&frame),
+                Treatment::Lose => {}
+                Treatment::Duplicate => [(); 2].into_iter().for_each(|()| self.pass(&frame)),
+                Treatment::Delay => {
+                    self.delayed.push(frame);
                     continue;
                 }
-                Fate::Waits => self.waiting.push(frame),
+                Treatment::Hold => self.held.push(frame),
             }
-            self.pass_overtaken();
+            self.release_delayed();
         }
     }
 
-    fn pass_overtaken(&mut self) {
-        std::mem::take(&mut self.overtaken).iter().for_each(|frame| self.pass(frame));
+    fn release_delayed(&mut self) {
+        std::mem::take(&mut self.delayed).iter().for_each(|frame| self.pass(frame));
     }
 
-    fn pass_waiting(&mut self) {
-        std::mem::take(&mut self.waiting).iter().for_each(|frame| self.pass(frame));
+    fn release_held(&mut self) {
+        std::mem::take(&mut self.held).iter().for_each(|frame| self.pass(frame));
     }
 
     fn pass(&mut self, frame: &[u8]) {
-        // The last byte of the destination's address is the host's number and one.
+        // The last byte of the destination address is the host's number plus one.
         let host = usize::from(frame[33]) - 1;
         self.device.flush().unwrap();
         let place = self.device.allocate().unwrap();
         let copy = self.device.frame_mut(&place);
         copy[..frame.len()].copy_from_slice(frame);
         copy[..6].copy_from_slice(&mac(host));
-        copy[6..12].copy_from_slice(&mac(MIDDLE));
+        copy[6..12].copy_from_slice(&mac(ATTACKER));
         self.device.transmit(place, frame.len() as u32).unwrap();
         self.device.flush().unwrap();
     }
 
-    /// How many exchanges there were, and how many answers: a repeated message is the same.
+    /// Returns the number of exchanges and of answers; repeated messages count once.
     fn exchanges(&self) -> [usize; 2] {
         [false, true].map(|answer| {
             let messages = self.rekeys.iter().filter(|rekey| rekey.answer == answer).map(|rekey| rekey.message.0);
@@ -205,36 +203,36 @@ impl Middle {
     }
 }
 
-/// Two hosts and who is between them, with a connection that is open.
-fn through_the_middle() -> (Rig, Middle, [ConnectionId; 2]) {
+/// Creates two hosts and the attacker between them, with an open connection.
+fn with_attacker() -> (Rig, OnPathAttacker, [ConnectionId; 2]) {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
-    let mut middle = Middle::new(&rig);
-    let both = middle.connect(&mut rig);
-    (rig, middle, both)
+    let mut attacker = OnPathAttacker::new(&rig);
+    let both = attacker.connect(&mut rig);
+    (rig, attacker, both)
 }
 
-/// Sends a message each way, and has both arrive.
-fn talk(rig: &mut Rig, middle: &mut Middle, both: [ConnectionId; 2]) {
+/// Sends a message in each direction and waits until both arrive.
+fn exchange_messages(rig: &mut Rig, attacker: &mut OnPathAttacker, both: [ConnectionId; 2]) {
     let before = [rig.received(0).len(), rig.received(1).len()];
     for host in [0, 1] {
         rig.endpoints[host].send_at(both[host], content(before[host], 20_000), rig.now).unwrap();
     }
     let arrived = |rig: &mut Rig| [0, 1].into_iter().all(|host| rig.received(host).len() == before[host] + 1);
-    assert!(middle.run(rig, 90 * MS, |_, _| Fate::Passes, arrived));
+    assert!(attacker.run(rig, 90 * MS, |_, _| Treatment::Forward, arrived));
     assert!([0, 1].into_iter().all(|host| rig.received(host)[before[host]].2 == content(before[host], 20_000)));
 }
 
 /// The first of the client's messages, the first of the answers, or both.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
-fn whatever_happens_to_its_messages_there_is_one_exchange() {
-    use Fate::{ComesAfterTheNext, ComesTwice, IsLost, Passes, Waits};
+fn lost_and_repeated_messages_leave_one_exchange() {
+    use Treatment::{Delay, Duplicate, Forward, Hold, Lose};
     for busy in [false, true] {
-        for asked in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
-            for answer in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
-                let (mut rig, mut middle, both) = through_the_middle();
-                talk(&mut rig, &mut middle, both);
-                assert!(!middle.run(&mut rig, 119 * SECOND, |_, _| Passes, |rig| rig.sent_rekeys() != [0, 0]));
+        for client_terms in [Forward, Lose, Duplicate, Delay, Hold] {
+            for answer in [Forward, Lose, Duplicate, Delay, Hold] {
+                let (mut rig, mut attacker, both) = with_attacker();
+                exchange_messages(&mut rig, &mut attacker, both);
+                assert!(!attacker.run(&mut rig, 119 * SECOND, |_, _| Forward, |rig| rig.sent_rekeys() != [0, 0]));
                 if busy {
                     for host in [0, 1] {
                         for at in 0..900 {
@@ -243,24 +241,29 @@ fn whatever_happens_to_its_messages_there_is_one_exchange() {
                         }
                     }
                 }
-                let fate = |rekey: &Rekey, number| match (rekey.answer, number) {
-                    (false, 0) => asked,
+                let treatment = |rekey: &Rekey, number| match (rekey.answer, number) {
+                    (false, 0) => client_terms,
                     (true, 0) => answer,
-                    _ => Passes,
+                    _ => Forward,
                 };
-                assert!(!middle.run(&mut rig, 10 * SECOND, fate, |_| false));
-                assert_eq!(rig.generations(both), [1, 1], "{asked:?} {answer:?}");
-                // What comes late is of an exchange that is over.
-                middle.pass_waiting();
-                middle.run(&mut rig, MS, |_, _| Passes, |_| false);
-                assert_eq!((rig.generations(both), middle.exchanges()), ([1, 1], [1, 1]), "{asked:?} {answer:?}");
+                assert!(!attacker.run(&mut rig, 10 * SECOND, treatment, |_| false));
+                assert_eq!(rig.generations(both), [1, 1], "{client_terms:?} {answer:?}");
+                // A late message belongs to a completed exchange.
+                attacker.release_held();
+                attacker.run(&mut rig, MS, |_, _| Forward, |_| false);
+                assert_eq!(
+                    (rig.generations(both), attacker.exchanges()),
+                    ([1, 1], [1, 1]),
+                    "{client_terms:?} {answer:?}"
+                );
                 let of =
                     |count: fn(&EndpointStats) -> u64| rig.endpoints.iter().map(|end| count(&end.stats())).sum::<u64>();
                 assert_eq!((of(|stats| stats.forged), of(|stats| stats.exchanges_limited)), (0, 0));
-                let repeats = [asked, answer].map(|fate| u64::from(fate == ComesTwice)).iter().sum::<u64>();
+                let repeats =
+                    [client_terms, answer].map(|treatment| u64::from(treatment == Duplicate)).iter().sum::<u64>();
                 assert_eq!(of(|stats| stats.replayed), repeats);
-                if [asked, answer].contains(&Waits) {
-                    assert!(of(|stats| stats.unexpected) > 0, "{asked:?} {answer:?}");
+                if [client_terms, answer].contains(&Hold) {
+                    assert!(of(|stats| stats.unexpected) > 0, "{client_terms:?} {answer:?}");
                 }
                 if busy {
                     assert_eq!(rig.received(0).len() + rig.received(1).len(), 2 + 2 * 900);
@@ -268,7 +271,7 @@ fn whatever_happens_to_its_messages_there_is_one_exchange() {
                         (0..2).all(|host| rig.received(host)[1..].iter().all(|(.., data)| *data == content(1, 300)))
                     );
                 } else {
-                    talk(&mut rig, &mut middle, both);
+                    exchange_messages(&mut rig, &mut attacker, both);
                 }
                 assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
             }
@@ -276,20 +279,21 @@ fn whatever_happens_to_its_messages_there_is_one_exchange() {
     }
 }
 
-/// Somebody who may have the keys lets all frames on but those of exchanges, or those of one side.
+/// An attacker that may have the keys drops the messages of exchanges, or those of one side, and
+/// forwards all other frames.
 //= docs/specs/endpoint.md#END-46 older than 180 s
 #[test]
-fn a_connection_whose_exchanges_are_held_back_ends() {
+fn a_connection_with_blocked_exchanges_ends() {
     for answers in [false, true] {
-        let (mut rig, mut middle, _) = through_the_middle();
-        let fate = |rekey: &Rekey, _| if rekey.answer == answers { Fate::IsLost } else { Fate::Passes };
-        assert!(!middle.run(&mut rig, 180 * SECOND, fate, |rig| rig.failed(0).len() + rig.failed(1).len() > 0));
-        // The idle timeout, and a third of it to the next look.
-        assert!(middle.run(&mut rig, 1_400 * MS, fate, |rig| rig.failed(0).len() + rig.failed(1).len() == 2));
+        let (mut rig, mut attacker, _) = with_attacker();
+        let treatment = |rekey: &Rekey, _| if rekey.answer == answers { Treatment::Lose } else { Treatment::Forward };
+        assert!(!attacker.run(&mut rig, 180 * SECOND, treatment, |rig| rig.failed(0).len() + rig.failed(1).len() > 0));
+        // The idle timeout, plus a third of it until the next check.
+        assert!(attacker.run(&mut rig, 1_400 * MS, treatment, |rig| rig.failed(0).len() + rig.failed(1).len() == 2));
         let failed = [rig.failed(0)[0], rig.failed(1)[0]];
         assert!(failed.contains(&ConnectionError::StaleKeys), "{failed:?}");
         assert!(failed.iter().all(|error| matches!(error, ConnectionError::StaleKeys | ConnectionError::Aborted)));
-        assert!(middle.exchanges()[0] == 1 && middle.rekeys.len() > 60, "one message, again and again");
+        assert!(attacker.exchanges()[0] == 1 && attacker.rekeys.len() > 60, "one message, again and again");
         rig.audit();
     }
 }
@@ -298,22 +302,25 @@ fn a_connection_whose_exchanges_are_held_back_ends() {
 #[test]
 fn either_side_may_close_during_an_exchange() {
     for (held, closes) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
-        let (mut rig, mut middle, both) = through_the_middle();
-        let fate = |rekey: &Rekey, _| if rekey.answer == held { Fate::Waits } else { Fate::Passes };
-        assert!(middle.run(&mut rig, FIRST, fate, |rig| rig.sent_rekeys()[usize::from(held)] > 0));
+        let (mut rig, mut attacker, both) = with_attacker();
+        let treatment = |rekey: &Rekey, _| if rekey.answer == held { Treatment::Hold } else { Treatment::Forward };
+        assert!(attacker.run(&mut rig, FIRST, treatment, |rig| rig.sent_rekeys()[usize::from(held)] > 0));
         rig.endpoints[closes].close(both[closes]);
-        middle.run(&mut rig, 3 * US, fate, |_| false);
-        middle.pass_waiting();
-        assert!(middle.run(&mut rig, 50 * MS, fate, |rig| rig.closed(0) == 1 && rig.closed(1) == 1), "{held} {closes}");
+        attacker.run(&mut rig, 3 * US, treatment, |_| false);
+        attacker.release_held();
+        assert!(
+            attacker.run(&mut rig, 50 * MS, treatment, |rig| rig.closed(0) == 1 && rig.closed(1) == 1),
+            "{held} {closes}"
+        );
         assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
         rig.audit();
     }
 }
 
-/// The peer has the keys, and sends messages that are none, with the right generation.
+/// The peer has the keys, and sends invalid messages for the right generation.
 //= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
-fn a_peer_that_asks_all_the_time_has_few_messages_read() {
+fn few_messages_of_a_flooding_peer_are_read() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
@@ -330,13 +337,13 @@ fn a_peer_that_asks_all_the_time_has_few_messages_read() {
     let stats = rig.endpoints[1].stats();
     assert_eq!((stats.forged, stats.exchanges_limited, stats.unexpected), (1, 700 * 4 / 5 - 1, 700 / 5), "{stats:?}");
     assert_eq!((stats.sent[Kind::Rekey], rig.generations(both)), (0, [0, 0]));
-    // A right one still has its turn.
+    // A valid message is still processed.
     assert!(!rig.run(50 * MS, 60 * SECOND, |rig| rig.failed(1).len() == 1));
     assert_eq!(rig.generations(both), [1, 1]);
     rig.audit();
 }
 
-/// The connection is looked at for its silence once in 20 minutes, and for its keys when they want it.
+/// The connection is checked for silence once in 20 minutes, and for its keys when they are due.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
 fn keys_change_where_peers_may_be_silent_for_an_hour() {
@@ -355,10 +362,10 @@ fn keys_change_where_peers_may_be_silent_for_an_hour() {
     assert_eq!(rig.endpoints[0].stats().sent[Kind::Rekey], 4);
 }
 
-/// Plain connections have no keys to change, and a Rekey says nothing to them.
+/// A plain connection has no keys to change, and ignores a Rekey.
 //= docs/specs/endpoint.md#END-46 changes nothing but a counter
 #[test]
-fn a_plain_connection_takes_no_rekey() {
+fn a_plain_connection_ignores_rekeys() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));

@@ -1,10 +1,10 @@
-//! Connections of endpoints with keys: what others on the way can read, forge and replay.
+//! Connections of endpoints with keys: what an on-path attacker can read, forge and replay.
 
 use std::sync::{Arc, Mutex};
 
 use spray_wire::{Accept, Body, VERSION_SEALED};
 
-use super::hostile::{Stranger, one_of_each};
+use super::hostile::{RawHost, one_of_each};
 use super::*;
 use crate::endpoint;
 use crate::keys::{Keys, PrivateKey};
@@ -22,7 +22,7 @@ fn shared(impairments: Impairments) -> Rig {
     with_keys(false, impairments, [Some(keys.clone()), Some(keys)])
 }
 
-/// Loses, doubles, reorders, corrupts, marks and trims.
+/// Loses, duplicates, reorders, corrupts, marks and trims frames.
 fn everything() -> Impairments {
     Impairments {
         delay_ps: 5 * US,
@@ -37,7 +37,7 @@ fn everything() -> Impairments {
 
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
-fn messages_arrive_whatever_happens_to_their_frames() {
+fn sealed_messages_arrive_despite_all_impairments() {
     for v6 in [false, true] {
         let (client, server) = (key(), key());
         let keys = [
@@ -66,7 +66,7 @@ fn messages_arrive_whatever_happens_to_their_frames() {
 //= docs/specs/endpoint.md#END-33 the key exchange
 //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
-fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
+fn a_wrong_key_is_refused_and_no_key_gets_no_answer() {
     let (a, b, c) = (key(), key(), key());
     let keys = |own: &PrivateKey, peers: &[&PrivateKey]| {
         Some(Keys::new(own.clone(), peers.iter().map(|key| key.public()).collect()))
@@ -75,7 +75,7 @@ fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
         (keys(&a, &[]), keys(&a, &[]), None),
         (keys(&a, &[&b]), keys(&b, &[&c, &a]), None),
         (None, None, None),
-        // The server is another than the client thinks, or the client knows of no keys.
+        // The server's key is not the one the client expects, or the client has no keys.
         (keys(&a, &[]), keys(&b, &[]), Some(ConnectionError::ConnectTimeout)),
         (keys(&c, &[&a]), keys(&b, &[&c]), Some(ConnectionError::ConnectTimeout)),
         (None, keys(&a, &[]), Some(ConnectionError::ConnectTimeout)),
@@ -97,9 +97,9 @@ fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
 #[test]
 fn plain_frames_with_the_right_cookies_change_nothing() {
     let run = |forge: bool| {
-        // One key for both cases: what follows does not depend on it.
+        // One key for both cases; the result does not depend on it.
         let mut rig = shared(Impairments::delay(5 * US));
-        let mut stranger = Stranger::new(&rig);
+        let mut raw_host = RawHost::new(&rig);
         let ours = rig.connect(0, 1);
         rig.endpoints[0].send(ours, content(1, 200_000)).unwrap();
         assert!(rig.run(US, MS, |rig| !rig.accepted(1).is_empty()));
@@ -107,7 +107,7 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
         for body in one_of_each().iter().filter(|_| forge) {
             for (from, to, id) in [(0, 1, theirs), (1, 0, ours)] {
                 let cookie = rig.endpoints[to].machine.table.get(id).unwrap().cookie;
-                stranger.send(&rig, from, to, id.raw(), cookie, body);
+                raw_host.send(&rig, from, to, id.raw(), cookie, body);
             }
         }
         assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
@@ -121,20 +121,21 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
     run(false);
 }
 
-/// Two hosts that share a key, somebody who can send in their names, and what they send and receive.
-fn observed() -> (Rig, Stranger, Tap) {
+/// Creates two hosts that share a key, an attacker that can send from their addresses, and a tap on
+/// the first host.
+fn observed() -> (Rig, RawHost, Tap) {
     let mut rig = shared(Impairments::delay(5 * US));
-    let (stranger, tap) = (Stranger::new(&rig), Tap::default());
+    let (raw_host, tap) = (RawHost::new(&rig), Tap::default());
     let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
     rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
-    (rig, stranger, tap)
+    (rig, raw_host, tap)
 }
 
-/// Somebody on the way changes what the Accept says outside of what is sealed.
+/// An on-path attacker changes those terms of the Accept that are not sealed.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
-fn the_terms_of_an_accept_are_those_that_are_sealed() {
-    let (mut rig, mut stranger, tap) = observed();
+fn the_sealed_terms_of_an_accept_apply() {
+    let (mut rig, mut raw_host, tap) = observed();
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     let lost = Impairments { loss_ppm: 1_000_000, ..Impairments::delay(5 * US) };
@@ -148,8 +149,8 @@ fn the_terms_of_an_accept_are_those_that_are_sealed() {
     });
     let (common, terms, message) = accepts.next().unwrap();
     let changed = Body::Accept(Accept { cookie: 1, window_packets: 1, max_data: 256, ..terms });
-    stranger.emit(&rig, [1, 0], &common, &changed, message);
-    assert!(rig.run(US, 20 * US, |rig| rig.accepted(1).len() == 1), "the server hears from it");
+    raw_host.emit(&rig, [1, 0], &common, &changed, message);
+    assert!(rig.run(US, 20 * US, |rig| rig.accepted(1).len() == 1), "the server receives its frames");
     assert_eq!(rig.endpoints[0].machine.table.get(ours).unwrap().remote, Accept { exchange_bytes: 0, ..terms });
     rig.network.set_sender_impairments(rig.endpoints[1].device(), Impairments::delay(5 * US));
     rig.endpoints[0].send(ours, content(1, 100_000)).unwrap();
@@ -158,11 +159,11 @@ fn the_terms_of_an_accept_are_those_that_are_sealed() {
     rig.audit();
 }
 
-/// The server is gone, and somebody repeats its Accept.
+/// The server has stopped, and an attacker repeats its Accept.
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
 fn a_repeated_accept_keeps_no_connection_alive() {
-    let (mut rig, mut stranger, tap) = observed();
+    let (mut rig, mut raw_host, tap) = observed();
     rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
     let of = |frame: &&Vec<u8>| {
@@ -170,23 +171,23 @@ fn a_repeated_accept_keeps_no_connection_alive() {
             .is_ok_and(|frame| frame.is_some_and(|frame| matches!(frame.body, Body::Accept(_))))
     };
     let accept = tap.frames().iter().find(of).cloned().unwrap();
-    rig.dead[1] = true;
+    rig.stopped[1] = true;
     for _ in 0..15 {
-        stranger.send_raw(&accept);
+        raw_host.send_raw(&accept);
         rig.run(MS, 10 * MS, |_| false);
     }
     assert_eq!(rig.failed(0), [ConnectionError::IdleTimeout]);
     assert!(rig.endpoints[0].stats().received[Kind::Accept] > 5);
-    rig.dead[1] = false;
+    rig.stopped[1] = false;
     rig.audit();
 }
 
-/// Somebody on the way answers before the server does.
+/// An on-path attacker answers before the server does.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
 fn a_forged_accept_does_not_end_the_exchange() {
     let mut rig = shared(Impairments::delay(50 * US));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     let cookie = rig.endpoints[0].machine.table.get(ours).unwrap().cookie;
@@ -199,14 +200,14 @@ fn a_forged_accept_does_not_end_the_exchange() {
         ack_every: 1,
         ..Accept::default()
     };
-    stranger.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));
+    raw_host.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));
     assert!(rig.run(US, 70 * US, |rig| rig.endpoints[0].stats().forged == 1));
-    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1), "the server's own came after it");
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1), "the server's Accept arrived later");
     assert!(rig.failed(0).is_empty());
     rig.audit();
 }
 
-/// What a device sends, for all to see.
+/// Records the frames that a device sends.
 #[derive(Clone, Debug, Default)]
 struct Tap(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -229,7 +230,7 @@ impl Tap {
 //= docs/specs/wire.md#WIRE-5 the value in the connection's settings
 #[test]
 fn data_frames_have_the_dscp_of_their_connection() {
-    // One of its own for each direction; 46 is that of control frames, and not for data.
+    // Each direction has a DSCP; 46 is that of control frames, and not allowed for data.
     for (own, expected) in [([18, 34], [18, 34]), ([0, 46], [0, spray_wire::DSCP_DATA])] {
         let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
         let taps = [Tap::default(), Tap::default()];
@@ -276,7 +277,7 @@ fn data_frames_have_the_dscp_of_their_connection() {
 //= docs/specs/endpoint.md#END-35 sealed connections
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
-fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
+fn recorded_frames_cannot_be_read_or_replayed() {
     let network = MemoryNetwork::new(MemoryConfig {
         seed: 7,
         frame_size: 2048,
@@ -288,7 +289,7 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
         let config = EndpointConfig { keys: Some(keys.clone()), ..config(host, false) };
         Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
     });
-    let mut stranger = network.attach(mac(9));
+    let mut raw_host = network.attach(mac(9));
     let secret = Bytes::from(b"the weights of a model that nobody else has trained, ".repeat(4_000));
     let connection = endpoints[0].connect(Time::ZERO, peer(1, false), None).unwrap();
     endpoints[0].send(connection, secret.clone()).unwrap();
@@ -306,16 +307,17 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
                 }
             }
         }
-        // In the middle of the transfer everything that was seen comes again, from the right addresses.
+        // In the middle of the transfer every recorded frame is sent again, from the right
+        // addresses.
         if received.is_empty() && endpoints[1].stats().received[Kind::Data] > 100 && !replayed {
             replayed = true;
             for (host, tap) in taps.iter().enumerate() {
-                // A capture has what comes, too.
+                // A capture contains received frames, too.
                 for seen in tap.frames().into_iter().filter(|frame| frame[..6] == mac(1 - host)) {
-                    let Some(frame) = stranger.allocate() else { break };
-                    stranger.frame_mut(&frame)[..seen.len()].copy_from_slice(&seen);
-                    stranger.transmit(frame, seen.len() as u32).unwrap();
-                    stranger.flush().unwrap();
+                    let Some(frame) = raw_host.allocate() else { break };
+                    raw_host.frame_mut(&frame)[..seen.len()].copy_from_slice(&seen);
+                    raw_host.transmit(frame, seen.len() as u32).unwrap();
+                    raw_host.flush().unwrap();
                 }
             }
         }
@@ -323,7 +325,7 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     assert!(replayed && received == [secret.clone()]);
     let stats: Vec<_> = endpoints.iter().map(Endpoint::stats).collect();
     assert!(stats[1].replayed > 50 && stats[0].replayed > 10, "{stats:?}");
-    assert_eq!((stats[1].duplicates, endpoints[1].connections()), (0, 1), "nothing of it came to the receiver");
+    assert_eq!((stats[1].duplicates, endpoints[1].connections()), (0, 1), "no replayed frame reached the receiver");
     let frames: Vec<_> = taps.iter().flat_map(Tap::frames).collect();
     let is_plain = |frame: &&Vec<u8>| frame[42] != VERSION_SEALED;
     let plain: Vec<_> = frames

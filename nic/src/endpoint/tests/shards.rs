@@ -1,4 +1,4 @@
-//! Hosts that consist of several endpoints.
+//! Hosts that consist of several endpoints (shards).
 
 use super::*;
 use crate::device::DeviceHealth as _;
@@ -8,7 +8,7 @@ use crate::keys::{Keys, PrivateKey};
 const SHARDS: usize = 3;
 const CONNECTIONS: usize = 4;
 
-/// The endpoints of two hosts, the second one's after the first one's.
+/// Creates the endpoints of two hosts, the second one's after the first one's.
 fn rig(steering: Steering) -> Rig {
     rig_with(steering, BalancerKind::Reps, SHARDS)
 }
@@ -43,12 +43,12 @@ fn rig_of(
     };
     let endpoints: Vec<_> = (0..2).flat_map(host).collect();
     let count = endpoints.len();
-    let (events, dead) = (vec![Vec::new(); count], vec![false; count]);
-    Rig { network, endpoints, events, now: Time::ZERO, v6: false, dead }
+    let (events, stopped) = (vec![Vec::new(); count], vec![false; count]);
+    Rig { network, endpoints, events, now: Time::ZERO, v6: false, stopped }
 }
 
-/// Every shard opens connections and sends a message by each. Returns the frames that were handed over, and the messages that each
-/// shard of the second host received.
+/// Every shard opens connections and sends a message on each. Returns the number of forwarded
+/// frames, and the number of messages that each shard of the second host received.
 fn exchange(steering: Steering) -> (u64, Vec<usize>) {
     let mut rig = rig(steering);
     for shard in 0..SHARDS {
@@ -61,7 +61,7 @@ fn exchange(steering: Steering) -> (u64, Vec<usize>) {
     assert!(rig.run(10 * US, 1000 * MS, |rig| all(rig)), "{:?}", rig.endpoints[0].stats());
     assert!((0..2 * SHARDS).all(|shard| rig.failed(shard).is_empty()));
     let unknown = rig.endpoints.iter().map(|endpoint| endpoint.stats().unknown_connection).sum::<u64>();
-    assert_eq!(unknown, 0, "no frame comes to a shard that it is not for");
+    assert_eq!(unknown, 0, "no frame reaches a wrong shard");
     for endpoint in &mut rig.endpoints[..SHARDS] {
         endpoint.close_all();
     }
@@ -75,13 +75,13 @@ fn exchange(steering: Steering) -> (u64, Vec<usize>) {
 
 //= docs/specs/endpoint.md#END-44 Several endpoints of a host
 #[test]
-fn frames_reach_their_shard_by_whichever_queue() {
+fn frames_reach_their_shard_from_any_queue() {
     let (handed_over, received) = exchange(Steering::Hash);
     assert!(handed_over > 100, "two of three come by the wrong queue: {handed_over}");
     assert_eq!(received, [CONNECTIONS; SHARDS], "connections spread over the shards");
 }
 
-/// Whatever queue a Rekey comes by, and whichever shards have the connection.
+/// Regardless of the queue on which a Rekey arrives, and of the shards that hold the connection.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
 fn keys_change_between_all_shards() {
@@ -112,8 +112,9 @@ fn keys_change_between_all_shards() {
     rig.audit();
 }
 
-/// The share of the second host's frames that come astray, once every shard has sent it some messages.
-fn astray(balancer: BalancerKind, shards: usize) -> f64 {
+/// Returns the share of misrouted frames at the second host, after every shard has sent it some
+/// messages.
+fn misrouted_share(balancer: BalancerKind, shards: usize) -> f64 {
     let mut rig = rig_with(Steering::Hash, balancer, shards);
     let connections: Vec<_> =
         (0..shards).map(|shard| rig.endpoints[shard].connect(rig.now, peer(1, false), None).unwrap()).collect();
@@ -139,50 +140,50 @@ const SPRAYING: [BalancerKind; 3] = [BalancerKind::Ops, BalancerKind::Reps, Bala
 
 //= docs/specs/transport.md#TRN-64 keep to values that
 #[test]
-fn senders_that_recycle_keep_to_values_of_the_right_queue() {
-    // Three queues are no bits of a hash.
-    let [ops, reps, plus] = SPRAYING.map(|balancer| astray(balancer, 3));
+fn recycling_senders_keep_to_values_of_the_right_queue() {
+    // Three is not a power of two, so no bits of a hash select the queue.
+    let [ops, reps, plus] = SPRAYING.map(|balancer| misrouted_share(balancer, 3));
     assert!(ops > 0.6 && reps < 0.3 && plus < 0.2, "two of three queues are wrong: {ops}, {reps}, {plus}");
 }
 
 //= docs/specs/transport.md#TRN-65 goes as chosen
 #[test]
-fn senders_that_spray_learn_which_values_are_of_the_right_queue() {
-    // Of 1,024 values 256 and more are of the right one of up to four.
+fn spraying_senders_learn_the_values_of_the_right_queue() {
+    // With up to four queues, at least 256 of 1,024 values lead to the right one.
     for shards in [2, 4] {
-        let shares = SPRAYING.map(|balancer| astray(balancer, shards));
+        let shares = SPRAYING.map(|balancer| misrouted_share(balancer, shards));
         assert!(shares.iter().all(|share| *share < 0.1), "{shards} queues, one of 16 packets to learn: {shares:?}");
     }
-    let ecmp = astray(BalancerKind::Ecmp, 2);
+    let ecmp = misrouted_share(BalancerKind::Ecmp, 2);
     assert!([0.0, 0.5, 1.0].iter().any(|share| (ecmp - share).abs() < 0.1), "each connection has its path: {ecmp}");
 }
 
 //= docs/specs/endpoint.md#END-44 Several endpoints of a host
 #[test]
-fn nothing_is_handed_over_where_the_nic_goes_by_the_port() {
-    // 64 ports are no multiple of three, but every port has its queue.
+fn no_frame_is_forwarded_if_the_nic_steers_by_port() {
+    // 64 ports are not a multiple of three, but every port has its queue.
     assert_eq!(exchange(Steering::Rules), (0, vec![CONNECTIONS; SHARDS]));
 }
 
 #[test]
-fn the_answer_to_a_stranger_comes_to_the_shard_that_asked() {
+fn a_reset_reaches_the_shard_of_its_connection() {
     let mut rig = rig(Steering::Hash);
     let connections: Vec<_> =
         (0..SHARDS).map(|shard| rig.endpoints[shard].connect(Time::ZERO, peer(1, false), None).unwrap()).collect();
     assert!(rig.run(10 * US, 100 * MS, |rig| (SHARDS..2 * SHARDS).all(|shard| rig.accepted(shard).len() == 1)));
-    // The peer starts anew and knows nobody.
+    // The peer restarts without any connection.
     for shard in SHARDS..2 * SHARDS {
-        let device = std::mem::replace(&mut rig.endpoints[shard], lonely()).into_device();
+        let device = std::mem::replace(&mut rig.endpoints[shard], placeholder()).into_device();
         let own = EndpointConfig { shard: Shard::all(SHARDS).nth(shard - SHARDS).unwrap(), ..config(1, false) };
         rig.endpoints[shard] = Endpoint::new(device, own).unwrap();
     }
     for (shard, connection) in connections.into_iter().enumerate() {
         rig.endpoints[shard].send(connection, content(0, 100)).unwrap();
     }
-    let is_told = |rig: &Rig| (0..SHARDS).all(|shard| rig.failed(shard) == [ConnectionError::Reset]);
-    assert!(rig.run(10 * US, 10 * MS, |rig| is_told(rig)), "before any timeout");
+    let all_are_reset = |rig: &Rig| (0..SHARDS).all(|shard| rig.failed(shard) == [ConnectionError::Reset]);
+    assert!(rig.run(10 * US, 10 * MS, |rig| all_are_reset(rig)), "before any timeout");
 }
 
-fn lonely() -> Endpoint<MemoryDevice> {
+fn placeholder() -> Endpoint<MemoryDevice> {
     Endpoint::new(MemoryNetwork::default().attach(mac(9)), config(9, false)).unwrap()
 }

@@ -131,7 +131,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-49 ports of answers
     #[test]
-    fn every_port_is_answered_by_one_of_the_device() {
+    fn every_port_is_answered_on_a_port_of_the_device() {
         for evs in [4, 32, 65_535] {
             for port in (0..=u16::MAX).map(EvPort::new) {
                 let sent = sendable(port, evs);

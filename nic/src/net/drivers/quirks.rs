@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_counted_by_the_rule_of_each_driver() {
+    fn each_driver_has_its_rule_for_queues() {
         let channels = |combined, most| Channels { combined, most: [0, 0, 0, most], ..Channels::default() };
         let of =
             |driver, channels, cpus| found(&Setting { driver, channels, cpus, kernel: (6, 12), ..Setting::default() });
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_parts_and_modules_decide() {
+    fn quirks_depend_on_versions_devices_and_modules() {
         let ice = Setting { driver: "ice", kernel: (7, 0), ..Setting::default() };
         assert!(found(&ice).is_empty());
         assert_eq!(found(&Setting { in_bond: true, has_irdma: true, foreign: Some("2.5.4"), ..ice }).len(), 3);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_says_what_why_and_what_mends_it() {
+    fn every_quirk_has_a_symptom_source_and_remedy() {
         for quirk in QUIRKS {
             assert!([quirk.what, quirk.remedy, quirk.source].iter().all(|text| !text.is_empty()), "{}", quirk.driver);
         }

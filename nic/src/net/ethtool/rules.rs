@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// `struct ethtool_rxnfc` of `linux/ethtool.h`, written out.
+    /// `struct ethtool_rxnfc` of `linux/ethtool.h`.
     #[repr(C)]
     struct RxNfc {
         cmd: u32,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_where_the_kernel_has_them() {
+    fn the_offsets_are_those_of_the_kernel() {
         let fs = offset_of!(RxNfc, fs);
         let at = |offset: usize| offset / 4;
         assert_eq!(at(offset_of!(RxNfc, data)), DATA);
@@ -222,10 +222,10 @@ mod tests {
         request.0.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 the same
-    /// with longer addresses.
+    /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 is the
+    /// same with longer addresses.
     #[test]
-    fn a_rule_compares_the_destination_alone() {
+    fn a_rule_matches_the_destination_only() {
         let v4 = bytes(&Rule { address: [10, 1, 2, 3].into(), port: 0xf001, queue: 5, place: 7 }.insertion());
         assert_eq!(v4[16..20], 2_u32.to_ne_bytes(), "UDP_V4_FLOW");
         assert_eq!(v4[20..34], [0, 0, 0, 0, 10, 1, 2, 3, 0, 0, 0xf0, 1, 0, 0]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_read_as_it_was_written_and_one_that_compares_more_is_none() {
+    fn rules_round_trip_and_more_specific_ones_are_not_ours() {
         for address in [IpAddr::from([10, 1, 2, 3]), IpAddr::from([0xfd00, 1, 2, 3, 4, 5, 6, 7])] {
             let rule = Rule { address, port: 0xf001, queue: 5, place: 300 };
             let request = rule.insertion();
@@ -252,15 +252,15 @@ mod tests {
                 assert_eq!(other.rule(), None, "{what}");
             }
             let mut elsewhere = Rule { queue: 6, ..rule }.insertion();
-            assert!(!rule.removal().is_of_another(&elsewhere), "the queue may be told in another form");
+            assert!(!rule.removal().is_of_another(&elsewhere), "the queue may be encoded in another form");
             elsewhere = Rule { port: 0xf002, ..rule }.insertion();
             assert!(rule.removal().is_of_another(&elsewhere) && rule.insertion().asks_before().is_none());
-            assert_eq!(rule.removal().asks_before().map(|asked| (asked.0[0], asked.0[PLACE])), Some((0x2f, 300)));
+            assert_eq!(rule.removal().asks_before().map(|request| (request.0[0], request.0[PLACE])), Some((0x2f, 300)));
         }
     }
 
     #[test]
-    fn a_rule_goes_to_the_highest_place_that_is_free() {
+    fn a_rule_takes_the_highest_free_location() {
         assert_eq!(highest_free(8, &[]), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(highest_free(8, &[7, 5, 6]), [0, 1, 2, 3, 4]);
         assert!(highest_free(2, &[0, 1]).is_empty() && highest_free(0, &[]).is_empty());

@@ -1,5 +1,5 @@
-//! Restrictions of a confined process. Each test runs in a process of its own: this test program,
-//! with the name of one test.
+//! Restrictions of a confined process. Each test runs this test program with the name of one test
+//! in a separate process.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -21,10 +21,11 @@ use spray_test_support::{Folder, make_executable, text};
 
 use super::*;
 
-/// The folder of a confined process. Without it, its tests do nothing.
+/// The environment variable that names the folder of a confined process. Without it, the ignored
+/// tests do nothing.
 const FOLDER: &str = "SPRAY_TEST_CONFINED_TO";
 
-/// Runs the test `name` in its own process, with this folder and another one, `outside`.
+/// Runs the test `name` in a separate process, with this folder and another one, `outside`.
 fn run(name: &str, folder: &Folder) {
     for made in ["in/deep", "outside"] {
         fs::create_dir_all(folder.path().join(made)).unwrap();
@@ -33,23 +34,23 @@ fn run(name: &str, folder: &Folder) {
     let test = format!("confine::tests::{name}");
     command.args(["--exact", &test, "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder.path());
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = text(&output.stdout) + &text(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
-fn told_folder() -> Option<PathBuf> {
+fn confined_folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-29 the folder that its user chose
-fn a_confined_writer_can_do_nothing_but_write_in_its_folder() {
+fn a_confined_writer_can_only_write_in_its_folder() {
     run("writer", &Folder::new());
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-29 all files but those that its user named
-fn a_confined_reader_can_do_nothing_but_read_what_was_named() {
+fn a_confined_reader_can_only_read_the_named_paths() {
     let folder = Folder::new();
     for (name, content) in [("file", "file"), ("outside/file", "secret"), ("in/deep/file", "deep")] {
         fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
@@ -60,7 +61,7 @@ fn a_confined_reader_can_do_nothing_but_read_what_was_named() {
 
 #[test]
 //= docs/specs/endpoint.md#END-29 It keeps one capability
-fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothing_else() {
+fn files_of_another_user_need_one_capability() {
     if !spray_test_support::has_root() {
         return;
     }
@@ -103,7 +104,7 @@ fn a_confined_process_loads_no_program_and_attaches_only_what_it_has_loaded() {
 /// Only root has privileges to give up.
 #[test]
 //= docs/specs/endpoint.md#END-29 A process that cannot drop its capabilities does not start
-fn what_an_old_kernel_lacks_leaves_no_capabilities() {
+fn an_old_kernel_leaves_no_capabilities() {
     if !spray_test_support::has_root() {
         return;
     }
@@ -166,15 +167,15 @@ fn verdict(filter: &[seccompiler::sock_filter], call: libc::c_long, argument: u6
 
 /// No capability is left but one for files, and no way to gain others.
 fn assert_powerless(kept: &[Capability], status: &mut File) {
-    let mut said = String::new();
-    status.read_to_string(&mut said).unwrap();
+    let mut status_text = String::new();
+    status.read_to_string(&mut status_text).unwrap();
     let kept: u64 = kept.iter().map(Capability::bitmask).sum();
     for (name, bits) in [("CapEff", kept), ("CapPrm", kept), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0)] {
         // Only root can drop the bounding set.
-        let is_so = said.contains(&format!("{name}:\t{bits:016x}\n"));
-        assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {said}");
+        let is_so = status_text.contains(&format!("{name}:\t{bits:016x}\n"));
+        assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {status_text}");
     }
-    assert!(said.contains("NoNewPrivs:\t1\n") && said.contains("Seccomp:\t2\n"), "{said}");
+    assert!(status_text.contains("NoNewPrivs:\t1\n") && status_text.contains("Seccomp:\t2\n"), "{status_text}");
     assert!(caps::set(None, CapSet::Effective, &caps::all()).is_err());
     for family in [AddressFamily::Inet, AddressFamily::Netlink, AddressFamily::Unix, AddressFamily::Packet] {
         let socket = nix::sys::socket::socket(family, SockType::Raw, SockFlag::empty(), None);
@@ -194,7 +195,7 @@ fn assert_powerless(kept: &[Capability], status: &mut File) {
     }
 }
 
-/// Threads, time and open descriptors still work.
+/// Asserts that threads, time and open descriptors still work.
 fn assert_works() {
     let thread =
         std::thread::Builder::new().name("named".into()).spawn(|| std::thread::sleep(Duration::from_millis(1)));
@@ -213,7 +214,7 @@ const CREATE: OFlag = OFlag::O_CREAT.union(OFlag::O_RDWR);
 #[test]
 #[ignore = "run in a process of its own"]
 fn writer() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let into = folder.join("in");
     fs::write(folder.join("outside/there"), "there").unwrap();
@@ -222,7 +223,7 @@ fn writer() {
     assert_works();
     open(&into.join("x"), CREATE).unwrap();
     fs::File::options().write(true).open(into.join("x")).unwrap().write_all(b"x").unwrap();
-    // As in completing a file.
+    // A received file is completed this way.
     renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &into.join("deep/y"), RenameFlags::RENAME_NOREPLACE).unwrap();
     assert_eq!(fs::read(into.join("deep/y")).unwrap(), b"x");
     nix::unistd::unlinkat(AT_FDCWD, &into.join("deep/y"), nix::unistd::UnlinkatFlags::NoRemoveDir).unwrap();
@@ -234,7 +235,7 @@ fn writer() {
     open(&into.join("x"), CREATE).unwrap();
     let moved = renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &outside.join("x"), RenameFlags::RENAME_NOREPLACE);
     assert!(matches!(moved, Err(Errno::EACCES | Errno::EXDEV)), "{moved:?}");
-    // Files cannot be executed, have another user's rights, or lead elsewhere.
+    // No file may be executed, run with another user's rights, or point elsewhere.
     let special = Mode::from_bits_truncate(0o4755);
     assert_eq!(openat(AT_FDCWD, &into.join("special"), CREATE, special).map(drop), Err(Errno::EPERM));
     let file = File::open(into.join("x")).unwrap();
@@ -247,7 +248,7 @@ fn writer() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn reader() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let (file, named) = (folder.join("file"), folder.join("in"));
     let deep = named.join("deep/file");
@@ -268,7 +269,7 @@ fn reader() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn writer_for_another_user() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     confine(&Reach::Write(&folder.join("in"))).unwrap();
     assert_powerless(&[Capability::CAP_DAC_OVERRIDE], &mut status);
@@ -279,7 +280,7 @@ fn writer_for_another_user() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn reader_for_another_user() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let file = folder.join("in/file");
     confine(&Reach::Read { named: vec![&file], files: vec![&file] }).unwrap();
@@ -291,7 +292,7 @@ fn reader_for_another_user() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn user_of_a_program() {
-    if told_folder().is_none() {
+    if confined_folder().is_none() {
         return;
     }
     let load = || SteerProgram::load([2, 0, 0, 0, 0, 1], &[[10, 0, 0, 1].into()], Ports::DEFAULT);
@@ -318,7 +319,7 @@ fn user_of_a_program() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_landlock() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_landlock_create_ruleset]);
     confine(&Reach::Write(&folder.join("in"))).unwrap();
     open(&folder.join("outside/new"), CREATE).unwrap();
@@ -329,7 +330,7 @@ fn without_landlock() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_landlock_for_another_user() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_landlock_create_ruleset]);
     let error = confine(&Reach::Write(&folder.join("in"))).unwrap_err().to_string();
     assert!(error.contains("belongs to another user"), "{error}");
@@ -338,7 +339,7 @@ fn without_landlock_for_another_user() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_filters() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_seccomp]);
     make_executable().unwrap();
     confine(&Reach::Write(&folder.join("in"))).unwrap();
@@ -353,7 +354,7 @@ fn without_filters() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_capabilities() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_capset]);
     assert!(confine(&Reach::Write(&folder.join("in"))).is_err());
 }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_a_warning_with_its_source() {
+    fn known_defects_are_warnings_with_their_source() {
         let check = trust("zero-copy", drivers::zero_copy("ena", (6, 12)), "give --copy");
         assert!(check.status == Status::Warn && check.found.contains("amzn-drivers#330"), "{}", check.found);
         assert_eq!(trust("zero-copy", Trust::Untried, "").status, Status::Ok);

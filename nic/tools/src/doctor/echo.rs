@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_to_us_count() {
+    fn only_echoes_to_this_host_count() {
         let v6 = [129, 0, 0, 0, 0x12, 0x34, 0, 7];
         assert_eq!((number_of(&v6, false, 0x1234), number_of(&v6, false, 1)), (Some(7), None));
         let mut v4 = [0; 28];

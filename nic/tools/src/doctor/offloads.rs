@@ -82,14 +82,14 @@ mod tests {
     use super::super::check::Status;
     use super::*;
 
-    /// Loopback, as if it had these features.
+    /// Returns the loopback interface with these features.
     fn with(names: &[&str]) -> Subject {
         let on = |name: &&str| Feature { name: (*name).into(), on: true, fixed: false };
         Subject { features: names.iter().map(on).collect(), ..Subject::find("lo").unwrap() }
     }
 
     #[test]
-    fn whatever_merges_packets_is_turned_off() {
+    fn all_packet_merging_is_turned_off() {
         let check = merging(&with(&["rx-lro", "rx-gro", "rx-gro-hw"]));
         assert_eq!((check.status, check.remedy.as_str()), (Status::Warn, "`ethtool -K lo rx-lro off rx-gro-hw off`"));
         assert_eq!(check.changes, ["rx-lro", "rx-gro-hw"].map(Change::turn_off));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_the_nic_takes_off_matter_where_there_are_vlans() {
+    fn vlan_offloads_matter_only_with_vlans() {
         let mut subject = with(&["rx-vlan-filter"]);
         assert_eq!(vlan(&subject).status, Status::Ok);
         let mut tagged = Interface::default();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pause_frames_are_told_and_left_alone() {
+    fn pause_frames_are_reported_and_left_unchanged() {
         let check = pause(Pause { tx: true, ..Pause::default() }, "eth0");
         assert!(check.status == Status::Warn && check.changes.is_empty(), "{check:?}");
         assert_eq!(pause(Pause::default(), "eth0").status, Status::Ok);

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_carry_what_their_lanes_do() {
+    fn the_rate_of_a_slot_follows_from_its_lanes() {
         assert_eq!(
             [(5.0, 8), (8.0, 8), (16.0, 16)].map(|(gts, lanes)| pcie_gbps(gts, lanes).round()),
             [32.0, 63.0, 252.0]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_cpus_are_read_and_written() {
+    fn cpu_lists_are_parsed_and_displayed() {
         for text in ["0-3,8", "5", "0,2,4-5", ""] {
             assert_eq!(ranges(&list(text)), text);
         }

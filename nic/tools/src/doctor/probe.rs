@@ -176,15 +176,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_nics_away_is_not_even_probed() {
+    fn probes_known_to_break_nics_are_skipped() {
         assert!(danger("ice", (6, 1), BindMode::ZeroCopy).is_some_and(|why| why.contains("ethernet-linux-ice#58")));
         assert_eq!(danger("ice", (6, 12), BindMode::ZeroCopy), None);
         assert_eq!(danger("ice", (6, 1), BindMode::Copy), None);
     }
 
-    /// No driver at hand shares memory with sockets.
+    /// Tests use no driver with zero-copy.
     #[test]
-    fn queues_that_differ_are_told_one_by_one() {
+    fn queues_that_differ_are_reported_separately() {
         let subject = Subject::find("lo").unwrap();
         let outcomes = || vec![(0, Ok(())), (1, Err(Trouble::Failed("it binds, and does not send".into())))];
         let copy = summary("copy", outcomes(), false, &subject);

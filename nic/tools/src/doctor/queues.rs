@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_told_with_those_that_are_there_and_what_it_takes_to_heed_them() {
+    fn rules_are_reported_with_the_change_they_need() {
         let rule = |port| Rule::new([10, 0, 0, 1].into(), port, 0);
         let there = [rule(80), rule(61_440), rule(61_503)];
         let check = rules(Some(true), "ice", &there, "eth0");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_without_a_socket_or_without_sending_are_told() {
+    fn queues_without_socket_or_transmission_are_reported() {
         let channels =
             |rx, tx, combined| Channels { rx, tx, combined, most: [128, 128, 0, 128], ..Channels::default() };
         let check = queues(channels(0, 0, 96), "eth0");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_become_at_least_as_long_as_ours() {
+    fn rings_are_enlarged_to_at_least_ours() {
         let of = |rx, tx| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, "eth0");
         let to = |check: &Check| check.changes.first().map(|change| change.to);
         assert_eq!(to(&of(512, 512)), Some(Setting::Rings { rx: 2048, tx: 1024 }));

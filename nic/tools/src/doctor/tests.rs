@@ -1,5 +1,5 @@
-//! The doctor on a veth with injected faults. Each test has its own network namespaces, which end
-//! with its threads.
+//! The doctor on a veth pair with injected faults. Each test has its own network namespaces, which
+//! end with its threads.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -22,24 +22,24 @@ fn on_veth(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let (ready, wait) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
-            tell.send(gettid()).unwrap();
+            sender.send(gettid()).unwrap();
             wait.recv().unwrap();
             ip(&format!("address add {PEER}/24 dev eth0"));
             ip("link set eth0 up");
-            // Ends when the test drops its side.
+            // Returns when the test drops its side of the channel.
             let _ = ended.recv();
         });
         let run = move || {
             let _end = end;
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             let queues = "numtxqueues 2 numrxqueues 2";
-            let peer = told.recv().unwrap();
+            let peer = receiver.recv().unwrap();
             ip(&format!("link add eth0 mtu 3498 {queues} type veth peer name eth0 mtu 3498 {queues} netns {peer}"));
             ip("address add 10.79.0.1/24 dev eth0");
             ip("link set eth0 up");
@@ -88,14 +88,14 @@ fn find<'a>(checks: &'a [Check], name: &str) -> &'a Check {
     checks.iter().find(|check| check.check == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
 }
 
-/// Expects a check with this status, and these parts of its finding and remedy.
+/// Asserts that a check has this status, and these parts of its finding and remedy.
 fn expect(checks: &[Check], name: &str, status: Status, (found, remedy): (&str, &str)) {
     let check = find(checks, name);
     assert!(check.status == status && check.found.contains(found) && check.remedy.contains(remedy), "{check:#?}");
 }
 
 #[test]
-fn a_sound_veth_has_nothing_to_mend_and_echoes_by_every_queue() {
+fn a_healthy_veth_needs_no_change_and_echoes_on_every_queue() {
     on_veth(|| {
         let checks = doctor("eth0", |arguments| arguments.peer = PEER.parse().ok());
         let minded: Vec<_> = checks.iter().filter(|check| check.status != Status::Ok).collect();
@@ -103,13 +103,13 @@ fn a_sound_veth_has_nothing_to_mend_and_echoes_by_every_queue() {
         expect(&checks, "driver", Status::Ok, ("veth", ""));
         expect(&checks, "attach", Status::Ok, ("native", ""));
         expect(&checks, "copy", Status::Ok, ("2 of 2 queues bind and send, 16 echoes of each came back", ""));
-        assert!(Interface::find("eth0").unwrap().xdp_program.is_none(), "nothing is left");
+        assert!(Interface::find("eth0").unwrap().xdp_program.is_none(), "the program is detached");
         expect(&fix(), "fix", Status::Ok, ("nothing", ""));
     });
 }
 
 #[test]
-fn every_fault_is_told_with_what_mends_it() {
+fn every_fault_is_reported_with_its_remedy() {
     on_veth(|| {
         ip("link property add dev eth0 altname other");
         expect(&facts("other"), "name", Status::Ok, ("other is another name of eth0", ""));
@@ -135,7 +135,7 @@ fn every_fault_is_told_with_what_mends_it() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_is_told_and_queues_are_probed_nevertheless() {
+fn a_silent_peer_is_reported_and_queues_are_still_probed() {
     on_veth(|| {
         let checks = doctor("eth0", |arguments| arguments.peer = "10.79.0.9".parse().ok());
         expect(&checks, "peer", Status::Fail, ("10.79.0.9", "answers `ping`"));
@@ -145,7 +145,7 @@ fn a_peer_that_does_not_answer_is_told_and_queues_are_probed_nevertheless() {
 }
 
 #[test]
-fn echoes_that_do_not_come_back_are_counted() {
+fn missing_echoes_are_counted() {
     on_veth(|| {
         ip("neighbour add 10.79.0.9 lladdr 02:00:00:00:00:09 dev eth0");
         let checks = doctor("eth0", |arguments| arguments.peer = "10.79.0.9".parse().ok());
@@ -155,7 +155,7 @@ fn echoes_that_do_not_come_back_are_counted() {
 }
 
 #[test]
-fn another_program_is_named_with_its_owner_and_left_alone() {
+fn another_program_is_reported_with_its_owner_and_kept() {
     on_veth(|| {
         let eth0 = Interface::find("eth0").unwrap();
         let mut steer = SteerProgram::load(eth0.mac, &[], Ports::DEFAULT).unwrap();
@@ -176,9 +176,9 @@ fn another_program_is_named_with_its_owner_and_left_alone() {
 }
 
 #[test]
-fn a_driver_that_refuses_the_program_is_told() {
+fn a_driver_that_refuses_the_program_is_reported() {
     on_veth(|| {
-        // A veth accepts the program if its frames fit the buffers of the other end.
+        // A veth accepts the program only if its frames fit the buffers of the other end.
         ip("link add eth1 type veth peer name eth2");
         for interface in ["eth1", "eth2"] {
             ip(&format!("link set {interface} mtu 9000 up"));
@@ -192,9 +192,9 @@ fn a_driver_that_refuses_the_program_is_told() {
     });
 }
 
-/// Only if the kernel supports them; `fitness` covers all kinds.
+/// Skipped for kinds that the kernel does not support; the tests of `fitness` cover all kinds.
 #[test]
-fn what_an_interface_really_is_is_told() {
+fn the_kind_of_an_interface_is_reported() {
     on_veth(|| {
         ip("link add br0 type bridge");
         ip("link set eth0 master br0");
@@ -254,7 +254,7 @@ fn an_interface_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn programs_are_known_to_be_compiled_outside_of_the_first_namespace() {
+fn the_jit_is_known_in_other_network_namespaces() {
     on_veth(|| {
         let check = &kernel()[2];
         assert_eq!((check.check, check.found == "unknown"), ("BPF JIT", false));

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_threads_count_adds_up() {
+    fn counts_of_several_threads_add_up() {
         let board = Board::default();
         let parts = [board.part(), board.part(), board.part()];
         let of = |kind: &'static str| vec![("kind", kind.to_string())];

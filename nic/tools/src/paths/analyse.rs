@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_router_is_one_whatever_its_addresses() {
+    fn the_last_router_is_one_despite_several_addresses() {
         let address = |last| Some(IpAddr::from([10, 0, 0, last]));
         let value = |hops: &[u8]| Value {
             port: 1,
@@ -247,16 +247,16 @@ mod tests {
         let mut values = [[1, 2, 3, 9], [1, 2, 4, 9], [1, 5, 4, 9], [1, 5, 3, 9]].map(|hops| value(&hops));
         assert_eq!(group(&mut values, &survey).len(), 2);
         assert_eq!(values.map(|value| value.path), [0, 0, 1, 1]);
-        // Two gateways of this machine are two.
+        // Two gateways of this machine count as two.
         assert_eq!(group(&mut [value(&[1, 9]), value(&[2, 9])], &survey).len(), 2);
-        // One that did not answer is the one that others passed.
+        // A router that did not answer is the one that other values passed.
         let mut values = [value(&[1, 2, 3, 9]), value(&[1, 2, 3, 9])];
         values[0].hops[1] = None;
         assert_eq!(group(&mut values, &survey).len(), 1);
     }
 
     #[test]
-    fn evenness_is_that_of_a_uniform_hash_or_not() {
+    fn evenness_is_tested_against_a_uniform_hash() {
         let of = |counts: &[f64]| Evenness::of_counts(counts).unwrap();
         assert_eq!(of(&[16.0; 4]), Evenness { paths: 4, max_over_mean: 1.0, uneven: Some(false) });
         assert_eq!(of(&[30.0, 12.0, 11.0, 11.0]).uneven, Some(false));

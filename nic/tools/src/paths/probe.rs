@@ -309,7 +309,7 @@ mod tests {
         Route { from, to, ports: Ports::DEFAULT, key: None }
     }
 
-    /// The answer of an endpoint to a probe.
+    /// Returns the answer of an endpoint to a probe.
     fn retry(route: &Route, port: u16, connection: u32, cookie: u64) -> Vec<u8> {
         let envelope = route.envelope(route.to, route.from, port, route.ports.at(3));
         let mut space = [0; SPACE];
@@ -320,12 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_its_probe_and_proves_it() {
-        let said = retry(&route(), 49_152, 7, 99);
-        let number = |said: &[u8], port, cookie| route().number_of(said, port, 3, cookie);
-        assert_eq!(number(&said, 49_152, 99), Some(7));
+    fn an_answer_identifies_and_authenticates_its_probe() {
+        let answer = retry(&route(), 49_152, 7, 99);
+        let number = |answer: &[u8], port, cookie| route().number_of(answer, port, 3, cookie);
+        assert_eq!(number(&answer, 49_152, 99), Some(7));
         assert_eq!(
-            (number(&said, 49_152, 98), number(&said, 49_153, 99), number(&said[1..], 49_152, 99)),
+            (number(&answer, 49_152, 98), number(&answer, 49_153, 99), number(&answer[1..], 49_152, 99)),
             (None, None, None)
         );
         let probe = route().probe(49_152, 3, 7, 99).unwrap();
@@ -339,8 +339,8 @@ mod tests {
         let key = PrivateKey::generate().unwrap().public();
         let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, 7, 99).unwrap();
         assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
-        // No amplification: the answer is shorter.
-        assert!(said.len() < probe.len());
+        // No amplification: the answer is shorter than the probe.
+        assert!(answer.len() < probe.len());
     }
 
     #[test]
@@ -364,29 +364,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_does_harm(
+        fn arbitrary_messages_do_not_panic(
             kind in any::<(u8, u8, bool)>(),
             quoted in proptest::collection::vec(any::<u8>(), 0..SPACE),
-            said in proptest::collection::vec(any::<u8>(), 0..SPACE),
+            answer in proptest::collection::vec(any::<u8>(), 0..SPACE),
             (port, shard, cookie, cut) in any::<(u16, u8, u64, usize)>(),
         ) {
             let icmp_error = IcmpError { kind, by: route().from, to: None, quoted };
             let _ = (icmp_error.number(cookie), icmp_error.reply(route().to));
-            prop_assert_eq!(route().number_of(&said, port, shard, cookie), None);
+            prop_assert_eq!(route().number_of(&answer, port, shard, cookie), None);
             let mut genuine = retry(&route(), 49_152, u32::MAX, 99);
             genuine.truncate(cut % 64);
             let _ = route().number_of(&genuine, 49_152, 3, 99);
         }
 
-        /// Unsolicited datagrams name no probe that was sent.
+        /// Unsolicited datagrams match no probe that was sent.
         #[test]
-        fn what_was_not_asked_is_no_answer(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
+        fn unsolicited_datagrams_are_not_answers(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
             let to = IpAddr::from([127, 9, 9, 9]);
             let route = Route { from: IpAddr::from([127, 9, 9, 8]), to, ..route() };
             let (mut prober, _) = Prober::open(route, &[0], 99, Stop::on_signals().unwrap()).unwrap();
             let at = prober.answers.local_addr().unwrap();
-            let stranger = UdpSocket::bind((to, 0)).unwrap();
-            datagrams.iter().for_each(|datagram| drop(stranger.send_to(datagram, at)));
+            let other_socket = UdpSocket::bind((to, 0)).unwrap();
+            datagrams.iter().for_each(|datagram| drop(other_socket.send_to(datagram, at)));
             let mut out = Vec::new();
             let until = prober.now() + Duration::from_millis(1);
             Network::answers(&mut prober, until, &mut out);

@@ -19,20 +19,21 @@ fn far() -> IpAddr {
     ip("10.2.0.2")
 }
 
-/// A leaf, four spines chosen by a hash, a leaf and the far end.
-struct Made {
+/// A simulated network: a leaf, four spines chosen by a hash, a leaf and the far end.
+struct Simulated {
     now: Duration,
     waiting: Vec<(Duration, Answer)>,
     /// The reply of the far end.
     end: Option<Reply>,
     /// The spine of a value.
     spine: fn(usize) -> usize,
-    /// Whether a probe of a value passes a hop, by the number of its kind.
+    /// Whether a probe of a value passes a hop, by value and hop number.
     passes: fn(usize, u8) -> bool,
     rtt_us: fn(usize) -> u64,
-    /// Routers are silent.
-    mute: bool,
-    /// Answers per second of each router after a burst of six; tokens and time of the last.
+    /// Whether routers send no ICMP messages.
+    silent_routers: bool,
+    /// Rate limit of each router: answers per second after a burst of six, with the tokens and the
+    /// time of the last answer.
     limit: Option<BTreeMap<IpAddr, (f64, Duration)>>,
     sent: usize,
 }
@@ -41,7 +42,7 @@ fn hash(value: usize) -> usize {
     ((value as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % 4
 }
 
-impl Made {
+impl Simulated {
     fn healthy() -> Self {
         Self {
             now: Duration::ZERO,
@@ -50,7 +51,7 @@ impl Made {
             spine: hash,
             passes: |_, _| true,
             rtt_us: |_| 400,
-            mute: false,
+            silent_routers: false,
             limit: None,
             sent: 0,
         }
@@ -88,7 +89,7 @@ impl Made {
     }
 }
 
-impl Network for Made {
+impl Network for Simulated {
     fn now(&self) -> Duration {
         self.now
     }
@@ -96,7 +97,7 @@ impl Network for Made {
     fn send(&mut self, value: usize, ttl: u8) {
         self.sent += 1;
         let reply = self.router(value, ttl);
-        let speaks = !(self.mute && matches!(reply, Reply::Router(_))) && (ttl < 4 || self.end.is_some());
+        let speaks = !(self.silent_routers && matches!(reply, Reply::Router(_))) && (ttl < 4 || self.end.is_some());
         if (1..=ttl.min(4)).all(|hop| (self.passes)(value, hop)) && speaks && self.allows(reply) {
             let rtt = Duration::from_micros((self.rtt_us)(value));
             self.waiting.push((self.now + rtt, Answer { value, ttl, rtt, reply }));
@@ -117,7 +118,7 @@ impl Network for Made {
 
 #[test]
 fn every_value_has_its_path() {
-    let (_, analysis, findings, made) = Made::healthy().survey();
+    let (_, analysis, findings, network) = Simulated::healthy().survey();
     assert_eq!(findings, []);
     assert_eq!(analysis.paths.len(), 4);
     for (number, value) in analysis.values.iter().enumerate() {
@@ -134,104 +135,105 @@ fn every_value_has_its_path() {
     assert!(even.paths == 4 && even.uneven == Some(false), "{even:?}");
     // Ten to the far end, one to each of four hops, and eight again where there are several
     // routers.
-    assert_eq!(made.sent, VALUES * 14 + 8);
-    assert!(made.now < 5 * PATIENCE, "{:?}", made.now);
+    assert_eq!(network.sent, VALUES * 14 + 8);
+    assert!(network.now < 5 * PATIENCE, "{:?}", network.now);
 }
 
 #[test]
-fn a_limit_of_answers_is_no_loss() {
-    let limited = Made { limit: Some(BTreeMap::new()), ..Made::healthy() };
-    let (survey, analysis, findings, made) = limited.survey();
+fn rate_limited_answers_are_not_losses() {
+    let limited = Simulated { limit: Some(BTreeMap::new()), ..Simulated::healthy() };
+    let (survey, analysis, findings, network) = limited.survey();
     assert_eq!(findings.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::Limited]);
     assert_eq!(analysis.paths.len(), 4);
     for (number, value) in analysis.values.iter().enumerate() {
         assert_eq!(value.hops.len(), 4);
         assert_eq!(value.hops[1], Some(IpAddr::from([10, 10, hash(number) as u8, 2])));
     }
-    // Nine answers are enough for leaves, which all values pass.
+    // Nine answers suffice for a leaf, which all values pass.
     let assumed: Vec<usize> = survey.levels.iter().map(|level| level.assumed).collect();
     assert!(assumed[0] >= 40 && assumed[2] >= 40 && assumed[1] == 0, "{assumed:?}");
-    assert!(made.now < Duration::from_secs(60), "{:?}", made.now);
+    assert!(network.now < Duration::from_secs(60), "{:?}", network.now);
 }
 
 #[test]
-fn one_path_is_told_from_several() {
-    assert_eq!(Made { spine: |_| 2, ..Made::healthy() }.kinds(), [Kind::OnePath]);
-    let (_, analysis, findings, _) = Made { mute: true, ..Made::healthy() }.survey();
+fn one_path_is_distinguished_from_several() {
+    assert_eq!(Simulated { spine: |_| 2, ..Simulated::healthy() }.kinds(), [Kind::OnePath]);
+    let (_, analysis, findings, _) = Simulated { silent_routers: true, ..Simulated::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::SilentRouters, 1));
     // Sixty values on one spine, and four on the others.
-    let uneven = Made { spine: |value| if value < 60 { 0 } else { value % 4 }, ..Made::healthy() };
+    let uneven = Simulated { spine: |value| if value < 60 { 0 } else { value % 4 }, ..Simulated::healthy() };
     assert_eq!(uneven.kinds(), [Kind::Uneven]);
 }
 
 #[test]
-fn dead_paths_are_found() {
-    // The first spine is silent.
-    let (_, analysis, findings, _) = Made { passes: |v, hop| hop != 2 || hash(v) != 0, ..Made::healthy() }.survey();
+fn failed_paths_are_found() {
+    // The first spine sends no answers and forwards nothing.
+    let (_, analysis, findings, _) =
+        Simulated { passes: |v, hop| hop != 2 || hash(v) != 0, ..Simulated::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     let dead: Vec<u16> = (0..VALUES).filter(|v| hash(*v) == 0).map(|v| FIRST + v as u16).collect();
     assert_eq!(findings[0].ports, dead);
     assert!(findings[0].text.contains("lost behind 10.1.0.1 (hop 1), which passes others"), "{}", findings[0].text);
     assert_eq!(analysis.of(State::Lost).count(), 1);
-    // It answers, and drops what it should forward.
-    let (_, _, findings, _) = Made { passes: |v, hop| hop < 3 || hash(v) != 1, ..Made::healthy() }.survey();
+    // The spine answers, but drops what it should forward.
+    let (_, _, findings, _) = Simulated { passes: |v, hop| hop < 3 || hash(v) != 1, ..Simulated::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     assert!(findings[0].text.contains("the path via 10.10.1.2 (hop 2) is dead behind it: "), "{}", findings[0].text);
     // All values reach the last router.
-    let (_, _, findings, _) = Made { passes: |v, hop| hop < 4 || v % 5 != 1, ..Made::healthy() }.survey();
+    let (_, _, findings, _) = Simulated { passes: |v, hop| hop < 4 || v % 5 != 1, ..Simulated::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::WayBack), "{findings:?}");
 }
 
 #[test]
 fn values_that_a_filter_drops_are_named() {
     // A range of ports, before the spines.
-    let row = Made { passes: |v, hop| hop != 2 || !(10..19).contains(&v), ..Made::healthy() };
+    let row = Simulated { passes: |v, hop| hop != 2 || !(10..19).contains(&v), ..Simulated::healthy() };
     let (_, _, findings, _) = row.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     let text = &findings[0].text;
     assert!(text.starts_with("9 values of 64: ") && text.ends_with(": 49162-49170"), "{text}");
-    // Various ports, behind each of several routers.
-    let (_, _, findings, _) = Made { passes: |v, hop| hop != 3 || v % 4 != 1, ..Made::healthy() }.survey();
+    // Various ports, after each of several routers.
+    let (_, _, findings, _) = Simulated { passes: |v, hop| hop != 3 || v % 4 != 1, ..Simulated::healthy() }.survey();
     assert!(findings.iter().all(|finding| finding.kind == Kind::DeadPath), "{findings:?}");
     assert_eq!(findings.iter().map(|finding| finding.ports.len()).sum::<usize>(), 16, "{findings:?}");
     // Before the first router.
-    let (_, _, findings, _) = Made { passes: |v, _| v > 3, ..Made::healthy() }.survey();
+    let (_, _, findings, _) = Simulated { passes: |v, _| v > 3, ..Simulated::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].ports.len()), (1, 4), "{findings:?}");
 }
 
 #[test]
 fn slow_and_lossy_paths_are_found() {
-    let slow = Made { rtt_us: |v| if hash(v) == 3 { 8_100 } else { 400 }, ..Made::healthy() };
+    let slow = Simulated { rtt_us: |v| if hash(v) == 3 { 8_100 } else { 400 }, ..Simulated::healthy() };
     let (_, _, findings, _) = slow.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::Slow));
-    let told = "the path via 10.10.3.2 is slow: median round trip 8.1 ms, others 0.40 ms";
-    assert_eq!(findings[0].text, told);
+    let text = "the path via 10.10.3.2 is slow: median round trip 8.1 ms, others 0.40 ms";
+    assert_eq!(findings[0].text, text);
     // Slow on the return path, independent of the spine.
-    let back = Made { rtt_us: |v| if v % 7 == 3 { 8_100 } else { 400 }, ..Made::healthy() };
+    let back = Simulated { rtt_us: |v| if v % 7 == 3 { 8_100 } else { 400 }, ..Simulated::healthy() };
     let (_, _, findings, _) = back.survey();
     assert!(findings.len() == 1 && findings[0].text.contains("others on the same paths"), "{findings:?}");
-    // Slightly slower is not slow.
-    assert_eq!(Made { rtt_us: |v| if hash(v) == 3 { 650 } else { 400 }, ..Made::healthy() }.kinds(), []);
+    // A slight difference is not reported.
+    assert_eq!(Simulated { rtt_us: |v| if hash(v) == 3 { 650 } else { 400 }, ..Simulated::healthy() }.kinds(), []);
 }
 
 #[test]
-fn a_far_end_without_endpoint_is_asked_patiently() {
-    let kernel = Made { end: Some(Reply::Kernel), ..Made::healthy() };
+fn a_far_end_without_endpoint_is_probed_slowly() {
+    let kernel = Simulated { end: Some(Reply::Kernel), ..Simulated::healthy() };
     let (_, analysis, findings, _) = kernel.survey();
     assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::NoEndpoint, 4));
-    let (survey, analysis, findings, made) = Made { end: None, ..Made::healthy() }.survey();
+    let (survey, analysis, findings, network) = Simulated { end: None, ..Simulated::healthy() }.survey();
     assert_eq!((survey.by, findings[0].kind), (None, Kind::NoAnswer));
     assert!(analysis.paths.iter().all(|path| path.state == State::Unknown && path.hops.len() == 3));
     assert_eq!(analysis.evenness.map(|even| even.paths), Some(4));
-    assert!(made.now < 16 * PATIENCE, "{:?}", made.now);
+    assert!(network.now < 16 * PATIENCE, "{:?}", network.now);
     assert_eq!(FAR, 64);
 }
 
 #[test]
-fn packets_of_one_value_on_several_ways_are_noticed() {
+fn per_packet_load_balancing_is_detected() {
     /// Each probe takes another spine.
-    struct Turns(Made);
-    impl Network for Turns {
+    struct PerPacket(Simulated);
+    impl Network for PerPacket {
         fn now(&self) -> Duration {
             self.0.now
         }
@@ -248,14 +250,14 @@ fn packets_of_one_value_on_several_ways_are_noticed() {
             false
         }
     }
-    let mut turns = Turns(Made::healthy());
+    let mut turns = PerPacket(Simulated::healthy());
     let survey = survey(&mut turns, &Plan { values: 8, probes: 1, hops: 16 }, |_| {});
     let analysis = Analysis::new(&survey, &[1, 2, 3, 4, 5, 6, 7, 8], far());
     assert!(findings(&analysis, &survey, far(), None).iter().any(|finding| finding.kind == Kind::Unsteady));
 }
 
 #[test]
-fn ports_are_told_in_ranges() {
+fn ports_are_displayed_as_ranges() {
     assert_eq!(ranges(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
     assert_eq!((ranges(&[]), ranges(&[65_535])), (String::new(), "65535".into()));
 }

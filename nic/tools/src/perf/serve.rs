@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pings_on_their_way_back_are_bounded() {
+    fn unsent_ping_replies_are_bounded() {
         let (address, mac) = ([10, 0, 0, 1].into(), [2; 6]);
         let mut config = EndpointConfig::real(address, mac, 3498).unwrap();
         adjust(&mut config);

@@ -1,4 +1,4 @@
-//! Client and server over a network in memory.
+//! Client and server over an in-memory network.
 
 use serde_json::Value;
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
@@ -30,7 +30,7 @@ fn measure(what: What, bytes: u32) -> Value {
     planned(what, bytes, |plan| plan).json("server")
 }
 
-/// With a plan modified by `change`.
+/// Measures with a plan modified by `change`.
 fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
     let request = Request { what, bytes, seconds: 60, rate_bps: 0 };
     let plan = Plan { request, parallel: 2, load: 0, time_ps: 20 * MS, interval_ps: 5 * MS };
@@ -43,95 +43,95 @@ fn measure_with(plan: Plan) -> Measured {
     measured
 }
 
-/// With a server that disappears at this time.
+/// Measures with a server that disappears at this time.
 fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
     let board = Board::new(1);
-    let mut asks = Client::all(plan, peer, &board).remove(0);
-    let (mut answers, mut now) = (Server::default(), Time::ZERO);
+    let mut client_role = Client::all(plan, peer, &board).remove(0);
+    let (mut server_role, mut now) = (Server::default(), Time::ZERO);
     loop {
         now = now.after(if now.ps() < gone_ps { 5 * US } else { MS });
-        assert!(now.ps() < if gone_ps == u64::MAX { 1000 } else { 20_000 } * MS, "it goes on and on");
+        assert!(now.ps() < if gone_ps == u64::MAX { 1000 } else { 20_000 } * MS, "the measurement does not end");
         network.advance(now);
         client.poll(now);
         if now.ps() < gone_ps {
             server.poll(now);
-            assert!(answers.step(&mut server, now).is_ok());
+            assert!(server_role.step(&mut server, now).is_ok());
         }
-        if let Err(End(outcome)) = asks.step(&mut client, now) {
+        if let Err(End(outcome)) = client_role.step(&mut client, now) {
             if outcome.is_err() {
-                asks.break_off();
+                client_role.break_off();
             }
-            return (Client::together(vec![asks]), outcome);
+            return (Client::together(vec![client_role]), outcome);
         }
     }
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]
-fn each_way_is_measured_in_intervals_that_add_up() {
+fn intervals_of_each_direction_add_up() {
     for (what, ways) in [(What::Up, &[true][..]), (What::Down, &[false]), (What::Both, &[true, false])] {
-        let said = measure(what, 100_000);
+        let report = measure(what, 100_000);
         for (sender, suffix) in ways.iter().zip(["", "_bidir_reverse"]) {
-            let intervals = said["intervals"].as_array().unwrap().iter().map(|ways| &ways[format!("sum{suffix}")]);
+            let intervals = report["intervals"].as_array().unwrap().iter().map(|ways| &ways[format!("sum{suffix}")]);
             let (own, theirs) = if *sender { ("sent", "received") } else { ("received", "sent") };
-            let [own, theirs] = [own, theirs].map(|side| &said["end"][format!("sum_{side}{suffix}")]);
-            assert!(intervals.clone().all(|way| way["sender"] == *sender), "{said}");
+            let [own, theirs] = [own, theirs].map(|side| &report["end"][format!("sum_{side}{suffix}")]);
+            assert!(intervals.clone().all(|way| way["sender"] == *sender), "{report}");
             let sum: f64 = intervals.clone().map(|way| number(&way["bytes"])).sum();
-            // After four intervals comes what was in flight at the end.
+            // The last interval counts what was in flight at the end of the measurement.
             assert_eq!(sum, number(&own["bytes"]), "{what:?}");
-            assert!((5..20).contains(&intervals.count()), "{what:?}: {said}");
+            assert!((5..20).contains(&intervals.count()), "{what:?}: {report}");
             assert!(sum > 1e6, "{what:?}: {sum} bytes");
             let (bps, expected) = (number(&own["bits_per_second"]), sum * 8.0 / number(&own["seconds"]));
             assert!((bps - expected).abs() < 1e-3 * bps, "{bps} {expected}");
-            assert!((0.02..0.1).contains(&number(&own["seconds"])), "{what:?}: {said}");
-            assert_eq!(number(&theirs["bytes"]), sum, "{what:?}: {said}");
+            assert!((0.02..0.1).contains(&number(&own["seconds"])), "{what:?}: {report}");
+            assert_eq!(number(&theirs["bytes"]), sum, "{what:?}: {report}");
         }
-        let end = &said["end"];
-        assert_eq!(end["sum_sent_bidir_reverse"].is_null(), what != What::Both, "{said}");
-        assert!(number(&end["cpu_utilization_percent"]["remote_total"]) >= 0.0, "{said}");
-        assert!(end["latency_us"].is_null(), "{said}");
+        let end = &report["end"];
+        assert_eq!(end["sum_sent_bidir_reverse"].is_null(), what != What::Both, "{report}");
+        assert!(number(&end["cpu_utilization_percent"]["remote_total"]) >= 0.0, "{report}");
+        assert!(end["latency_us"].is_null(), "{report}");
     }
 }
 
-/// The server's figures are missing whether it disappears before or after the end; the totals are
-/// up to then.
+/// The server's figures are missing whether it disappears before or after the end; totals cover the
+/// time until then.
 #[test]
-fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
+fn a_server_that_disappears_is_an_error() {
     let usual = planned(What::Latency, 64, |plan| plan).plan;
     for what in [What::Up, What::Down, What::Both, What::Latency] {
         for time_ps in [20 * MS, 15_000 * MS] {
             let rate_bps = if what == What::Latency { 0 } else { 100_000_000 };
             let request = Request { what, bytes: 1000, seconds: 60, rate_bps };
             let (measured, outcome) = measure_until(Plan { request, time_ps, ..usual }, 12 * MS);
-            let (why, said) = (outcome.unwrap_err().to_string(), measured.json("server"));
+            let (why, report) = (outcome.unwrap_err().to_string(), measured.json("server"));
             assert!(why.starts_with("10.0.0.2"), "{what:?}: {why}");
             let end = |way: &Interval| way.seconds < 0.015 && way.seconds > 0.005 && way.bytes > 0;
-            assert!(measured.total.iter().all(end), "{what:?}: {said}");
-            assert!(measured.server.is_none(), "{what:?}: {said}");
+            assert!(measured.total.iter().all(end), "{what:?}: {report}");
+            assert!(measured.server.is_none(), "{what:?}: {report}");
         }
     }
 }
 
 #[test]
-fn a_rate_is_kept_both_ways() {
+fn a_rate_is_kept_in_both_directions() {
     for what in [What::Up, What::Down] {
         let slow = |mut plan: Plan| {
             plan.request.rate_bps = 40_000_000;
             plan
         };
-        let said = planned(what, 1000, slow).json("server");
-        let bytes = number(&said["end"]["sum_received"]["bytes"]).min(number(&said["end"]["sum_sent"]["bytes"]));
+        let report = planned(what, 1000, slow).json("server");
+        let bytes = number(&report["end"]["sum_received"]["bytes"]).min(number(&report["end"]["sum_sent"]["bytes"]));
         // Two connections for 20 ms.
-        assert!((190_000.0..210_000.0).contains(&bytes), "{what:?}: {said}");
+        assert!((190_000.0..210_000.0).contains(&bytes), "{what:?}: {report}");
     }
 }
 
-/// Sent and received payload of each direction, as counted by both sides.
+/// Returns the sent and received payload of each direction, as counted by both sides.
 fn counted(measured: &Measured) -> Vec<[u64; 2]> {
     let server = measured.server.unwrap();
     let way =
@@ -155,51 +155,51 @@ fn both_sides_count_the_same_payload() {
 }
 
 #[test]
-fn round_trips_are_measured_one_by_one() {
-    let said = measure(What::Latency, 64);
-    let us = &said["end"]["latency_us"];
+fn round_trips_are_measured_sequentially() {
+    let report = measure(What::Latency, 64);
+    let us = &report["end"]["latency_us"];
     let (count, p50) = (number(&us["count"]), number(&us["p50"]));
     // The in-memory network has no delay; the clock advances by 5 us.
-    assert!((5.0..60.0).contains(&p50), "{said}");
-    assert!(count * p50 / 2.0 < 30_000.0 && count > 100.0, "{said}");
-    assert!(said["intervals"].as_array().unwrap().is_empty());
+    assert!((5.0..60.0).contains(&p50), "{report}");
+    assert!(count * p50 / 2.0 < 30_000.0 && count > 100.0, "{report}");
+    assert!(report["intervals"].as_array().unwrap().is_empty());
     let rising = ["min", "p50", "p90", "p99", "p99_9", "p99_99", "max"].map(|name| number(&us[name]));
-    assert!(rising.is_sorted() && (rising[0]..=rising[6]).contains(&number(&us["mean"])), "{said}");
+    assert!(rising.is_sorted() && (rising[0]..=rising[6]).contains(&number(&us["mean"])), "{report}");
 }
 
 #[test]
-fn round_trips_are_measured_beside_a_load() {
-    let said = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
-    assert!(number(&said["end"]["sum_sent"]["bytes"]) > 1e6, "{said}");
-    assert!(number(&said["end"]["latency_us"]["count"]) > 10.0, "{said}");
-    let [sent, received] = ["sum_sent", "sum_received"].map(|sum| number(&said["end"][sum]["bytes"]));
-    assert_eq!(sent, received, "{said}");
+fn round_trips_are_measured_under_load() {
+    let report = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
+    assert!(number(&report["end"]["sum_sent"]["bytes"]) > 1e6, "{report}");
+    assert!(number(&report["end"]["latency_us"]["count"]) > 10.0, "{report}");
+    let [sent, received] = ["sum_sent", "sum_received"].map(|sum| number(&report["end"][sum]["bytes"]));
+    assert_eq!(sent, received, "{report}");
 }
 
 #[test]
-fn who_asks_for_nothing_gives_its_place_up() {
+fn a_client_without_a_request_is_disconnected() {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
-    let (mut answers, mut now) = (Server::default(), Time::ZERO);
+    let (mut server_role, mut now) = (Server::default(), Time::ZERO);
     client.connect(now, peer, None).unwrap();
     let ended = loop {
         now = now.after(50 * MS);
         network.advance(now);
         client.poll(now);
         server.poll(now);
-        assert!(answers.step(&mut server, now).is_ok());
+        assert!(server_role.step(&mut server, now).is_ok());
         if std::iter::from_fn(|| client.poll_event()).any(|event| matches!(event, EndpointEvent::Failed { .. })) {
             break now;
         }
-        assert!(now.ps() < 20_000 * MS, "it may stay for ever");
+        assert!(now.ps() < 20_000 * MS, "the idle client is not disconnected");
     };
     assert!(ended.ps() > 10_000 * MS && server.connections() == 0, "{ended:?}");
 }
 
-/// 64 connections, of one address or of one each, that send a byte every 2 s after their requests.
+/// 64 connections, from one address or from 64, that send a byte every 2 s after their requests.
 #[test]
 //= docs/specs/endpoint.md#END-27 holds 64 connections
-fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
+fn slow_clients_do_not_keep_others_out() {
     for hosts in [1, 64] {
         let network = MemoryNetwork::default();
         let (_, peer) = endpoint(&network, 2);
@@ -217,26 +217,26 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             connections.push((host, connection));
         }
         let (mut client, _) = endpoint(&network, 1);
-        let (mut answers, mut now, mut connection) = (Server::default(), Time::ZERO, None);
+        let (mut server_role, mut now, mut connection) = (Server::default(), Time::ZERO, None);
         let mut is_open = false;
         while now.ps() < 40_000 * MS {
             now = now.after(20 * MS);
             network.advance(now);
             if now.ps() % (2000 * MS) == 0 {
-                // A preempted connection does not send any more.
+                // An evicted connection sends nothing more.
                 for &(host, id) in &connections {
                     let _ = slow[host].send(id, vec![2].into());
                 }
             }
             if now.ps() == 25_000 * MS {
-                assert_eq!(server.connections(), 64, "they hold all places");
+                assert_eq!(server.connections(), 64, "all places are occupied");
                 connection = Some(client.connect(now, peer, None).unwrap());
                 client.send(connection.unwrap(), Message::Request(request).encode()).unwrap();
             }
             for endpoint in slow.iter_mut().chain([&mut client, &mut server]) {
                 endpoint.poll(now);
             }
-            assert!(answers.step(&mut server, now).is_ok());
+            assert!(server_role.step(&mut server, now).is_ok());
             while let Some(event) = client.poll_event() {
                 assert!(!matches!(event, EndpointEvent::Failed { .. }), "{hosts} hosts: {event:?}");
                 is_open |= matches!(event, EndpointEvent::Delivered { .. });
@@ -246,6 +246,6 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             }
         }
         assert!(is_open, "{hosts} hosts");
-        assert_eq!(server.connections(), 64, "one of them gave way");
+        assert_eq!(server.connections(), 64, "one of them was evicted");
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     use super::Interface;
 
     #[test]
-    fn the_line_says_how_and_why() {
+    fn the_line_states_the_mode_and_its_reason() {
         let (name, busy_polls_alone) = ("eth0".into(), None);
         let native = Interface {
             name,

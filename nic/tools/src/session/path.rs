@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_largest_timeout_holds_without_a_least_one() {
+    fn a_maximum_timeout_applies_without_a_minimum() {
         let bounds = |us: u64| {
             let rto = flow(&path(&[&format!("--set=transport.rto_max_us={us}")])).rto;
             [rto.initial_ps, rto.min_ps, rto.max_ps].map(|ps| ps / 1_000_000)

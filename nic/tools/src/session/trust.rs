@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_for_its_owner_alone() {
+    fn a_key_file_is_created_once_and_private() {
         let folder = Folder::new();
         let file = folder.path().join("key");
         keygen(&args::Keygen { file: file.clone() }).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_it_takes_a_word() {
+    fn without_a_key_insecure_must_be_given() {
         assert!(keys(&trust(None, false)).unwrap_err().to_string().contains("--insecure"));
         assert!(keys(&trust(None, true)).unwrap().is_none());
     }

@@ -98,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn missing_folders_are_made_and_those_that_are_there_stay_as_they_are() {
+    fn missing_folders_are_created_and_existing_ones_unchanged() {
         let dir = Temporary::new();
         let root = Folder::open(dir.path()).unwrap();
         root.below(Path::new("a/b"), 0o555).unwrap();
-        assert_eq!(mode(&dir.path().join("a/b")), 0o755, "its owner can receive into it");
+        assert_eq!(mode(&dir.path().join("a/b")), 0o755, "the owner can write to it");
         root.below(Path::new("a/b"), 0o700).unwrap();
         assert_eq!(mode(&dir.path().join("a/b")), 0o755);
         assert_eq!(root.below(Path::new(""), 0).unwrap().path, dir.path());
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
-    fn no_link_leads_out() {
+    fn symbolic_links_are_not_followed() {
         let (dir, outside) = (Temporary::new(), Temporary::new());
         let root = Folder::open(dir.path()).unwrap();
         symlink(outside.path(), dir.path().join("link")).unwrap();

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn names_travel_as_bytes_up_to_the_longest_that_file_systems_take() {
+    fn names_are_sent_as_bytes_up_to_the_maximum_length() {
         for path in [&b"caf\xe9.bin"[..], &[0xff; 255], &[b'n'; 255], "längere/Namen".as_bytes()] {
             round_trip(entry(path, EntryKind::File { bytes: 1 }));
         }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_shown_so_that_it_looks_like_no_other() {
+    fn a_displayed_name_cannot_look_like_another() {
         assert_eq!(shown(OsStr::new("längere/Namen")), "längere/Namen");
         assert_eq!(shown(OsStr::new("a\u{202e}gpj.exe")), "a\\u{202e}gpj.exe");
         assert_eq!(shown(OsStr::from_bytes(b"caf\xe9")), "caf\u{fffd}");
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
-    fn paths_that_could_leave_the_folder_or_command_a_terminal_are_refused() {
+    fn unsafe_paths_are_refused() {
         for path in [
             &b"../x"[..],
             b"/etc/passwd",
@@ -328,8 +328,8 @@ mod tests {
         let mut piece = begin_piece(3, 1 << 40, 3);
         piece.extend(b"abc");
         assert_eq!(piece, Message::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
-        for said in [Message::Withdrawn(3), Message::End(9)] {
-            assert_eq!(Message::decode(&said.encode()), Some(said));
+        for message in [Message::Withdrawn(3), Message::End(9)] {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
         }
         for answer in [
             Answer::Ready { number: 1 },

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-30 only if its user names that folder
-    fn homes_are_known_by_whatever_path() {
+    fn homes_are_recognised_by_any_path() {
         let dir = Folder::new();
         let home = dir.path().join("home");
         fs::create_dir_all(home.join("in")).unwrap();

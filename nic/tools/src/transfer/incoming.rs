@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_any_order_make_the_file() {
+    fn a_file_is_complete_after_messages_in_any_order() {
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
             let (dir, content) = (Folder::new(), content());
             let mut incoming = begin(&content, &dir).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_whole_with_its_sum() {
+    fn an_empty_file_is_complete_with_its_checksum() {
         let dir = Folder::new();
         let mut incoming = begin(&[], &dir).unwrap();
         assert!(!incoming.is_whole());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_content_gets_no_name_and_leaves_nothing() {
+    fn a_wrong_checksum_leaves_no_file() {
         let (dir, mut content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         end(&mut incoming, &content).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_files_of_one_name_one_is_kept_and_the_other_is_told_why() {
+    fn of_two_files_with_one_name_one_is_kept() {
         let (dir, content) = (Folder::new(), content());
         let mut both = [(); 2].map(|()| begin(&content, &dir).unwrap());
         let (first, second) = content.split_at(PIECE_BYTES as usize);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_is_refused() {
+    fn inconsistent_messages_are_refused() {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         let (first, second) = content.split_at(PIECE_BYTES as usize);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-28 than the file system has room for
-    fn what_the_file_system_has_no_room_for_is_refused_first() {
+    fn files_larger_than_the_free_space_are_refused_first() {
         let dir = Folder::new();
         for bytes in [1 << 52, u64::MAX] {
             let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir)).unwrap_err();
@@ -225,10 +225,11 @@ mod tests {
         }
     }
 
-    /// The farthest piece that is accepted makes the file long, without using memory or disk for gaps.
+    /// The farthest piece that is accepted makes the file long, without using memory or disk for
+    /// gaps.
     #[test]
     //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
-    fn what_has_not_arrived_takes_no_room() {
+    fn missing_data_uses_no_disk_space() {
         use std::os::unix::fs::MetadataExt;
         let (dir, whole) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
         let bytes = 2048 * PIECE_BYTES;

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_told_in_two_units() {
+    fn durations_are_displayed_in_two_units() {
         assert_eq!([0.2, 59.0, 200.0, 7500.0].map(span), ["1 s", "59 s", "3 min 20 s", "2 h 5 min"]);
     }
 }

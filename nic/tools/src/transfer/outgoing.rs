@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_in_order_and_then_their_sum() {
+    fn pieces_are_sent_in_order_before_the_checksum() {
         let content: Vec<u8> = (0..9 * PIECE_BYTES + 3).map(|n| (n >> 8) as u8).collect();
         let bytes = content.len() as u64;
         let (pieces, end) = parts(content.clone(), bytes);
@@ -289,14 +289,15 @@ mod tests {
     fn a_length_that_is_too_short_is_an_error_unless_the_file_has_grown() {
         let mut grown: Source = Box::new(io::Cursor::new(vec![0; 9]));
         assert!(check_end(&mut grown, 5).is_ok());
-        // Its file system does not state its length.
+        // Its file system reports no length.
         let mut file: Source = Box::new(File::open("/proc/version").unwrap());
         assert!(check_end(&mut file, 5).unwrap_err().to_string().contains("longer than the 5 bytes"));
     }
 
-    /// Including those refused before they are read: there may be more than the limit of open files.
+    /// Including those refused before they are read: their number may exceed the limit of open
+    /// files.
     #[test]
-    fn files_that_need_no_reading_are_closed() {
+    fn files_that_are_not_read_are_closed() {
         let content: Arc<[u8]> = vec![1; 3 * PIECE_BYTES as usize].into();
         let kind = EntryKind::File { bytes: content.len() as u64 };
         let entries: Vec<_> = (0..20)
@@ -310,7 +311,7 @@ mod tests {
             outgoing.command(Command::Open);
             assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
         }
-        // Those that are to be read, too.
+        // Files to be read are closed, too.
         (0..10).for_each(|number| outgoing.command(Command::Read(number)));
         (0..20).for_each(|number| outgoing.drop_file(number));
         outgoing.command(Command::Open);
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_told_and_has_no_number() {
+    fn unreadable_files_are_reported_and_have_no_number() {
         let folder = spray_test_support::Folder::new();
         let entry = |name: &str| Entry {
             path: name.into(),

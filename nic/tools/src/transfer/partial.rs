@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_want_one_name_the_second_is_refused_and_the_first_keeps_it() {
+    fn the_second_file_with_a_name_is_refused() {
         let dir = Temporary::new();
         let target = dir.path().join("x");
         let [first, second] = [(); 2].map(|()| create(&dir));
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_permissions_it_had_as_far_as_the_umask_allows_them() {
+    fn permissions_are_kept_as_far_as_the_umask_allows() {
         let dir = Temporary::new();
         let root = Arc::new(Folder::open(dir.path()).unwrap());
         for (mode, expected) in [(0o777, 0o755), (0o640, 0o640), (0o400, 0o400), (0o066, 0o044)] {
             let name = format!("{mode:o}");
             Partial::create(&root, mode).unwrap().give_name(&root, OsStr::new(&name), mode).unwrap();
             let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
-            // The tests' own umask may be stricter.
+            // The umask of the test process may be stricter.
             assert_eq!(has & !expected, 0, "{mode:o}: {has:o}");
             assert_eq!(has & 0o700, expected & 0o700, "{mode:o}: {has:o}");
         }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-22 set-user-ID, set-group-ID and sticky bits are not transferred
-    fn no_file_runs_as_another_user_whatever_was_there_before() {
+    fn no_file_gets_set_id_bits_of_a_replaced_one() {
         let dir = Temporary::new();
         let root = Arc::new(Folder::open(dir.path()).unwrap());
         for mode in [0o755, 0o7755] {
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-24 removes what killed processes left
-    fn only_what_a_dead_process_left_is_removed() {
-        // No process has this number: it is above the largest that Linux gives.
+    fn only_files_of_ended_processes_are_removed() {
+        // No process has this number: it is above the largest that Linux assigns.
         const DEAD: u32 = 1 << 30;
         let dir = Temporary::new();
         let live = create(&dir);
@@ -190,14 +190,14 @@ mod tests {
         File::create(&stale).unwrap();
         let pipe = dir.path().join(format!(".spray-{DEAD}-3.partial"));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(remove_stale(dir.path()), 1, "a pipe is none, and is not waited for");
+        assert_eq!(remove_stale(dir.path()), 1, "a pipe is skipped without blocking");
         assert!(!stale.exists() && dir.path().join(live.name.as_ref().unwrap()).exists() && locked.exists());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3 + others.len());
     }
 
     /// A process may have the number of one that was killed.
     #[test]
-    fn a_name_that_is_taken_is_left_alone() {
+    fn an_existing_partial_file_is_not_overwritten() {
         let dir = Temporary::new();
         let first = create(&dir).name.clone().unwrap().into_string().unwrap();
         let number: u32 = first.rsplit(['-', '.']).nth(1).unwrap().parse().unwrap();

@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-27 3 of an address
-    fn of_connections_that_are_over_the_oldest_give_way() {
+    fn the_oldest_ended_connections_are_forgotten_first() {
         let path = Path { bdp_packets: 250, ..Path::new(1_000_000, 1_000_000_000, 3090) };
         let flow = FlowConfig::new(BalancerKind::Reps, path, 90);
         let own = "10.0.0.1".parse().unwrap();

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_json_say_the_same() {
+    fn text_and_json_agree() {
         let report = report(1400);
         let text = report.to_string();
         for part in [

@@ -69,7 +69,7 @@ fn file(path: &str, bytes: u64) -> Description {
     Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
 }
 
-/// A sender of one file in memory.
+/// Returns a sender of one file in memory.
 fn sending(description: Description, content: &[u8]) -> Sending {
     let Description { path, kind, mode } = description.clone();
     let entry = Entry { path, kind, mode, source: "".into(), named: true };
@@ -86,7 +86,7 @@ fn role<'a>(sending: Sending) -> Role<'a> {
 /// Payload bytes delivered by a sender.
 type Delivered = Rc<Cell<u64>>;
 
-/// A sender that closes its connection after success, as the command does.
+/// Returns a sender that closes its connection after success, as the command does.
 fn counting<'a>(mut sending: Sending) -> (Role<'a>, Delivered) {
     let delivered = Delivered::default();
     let (count, mut is_closing) = (Rc::clone(&delivered), false);
@@ -116,17 +116,17 @@ fn sender_of<'a>(name: &str, content: &[u8]) -> Role<'a> {
     role(sending(file(name, content.len() as u64), content))
 }
 
-fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
+fn send(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
     endpoint.send(connection, message).unwrap();
 }
 
-/// Sends these messages and closes; ends with its connection.
+/// Returns a sender of these messages that then closes; it ends with its connection.
 fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut begun = false;
     Box::new(move |endpoint, now| {
         if !std::mem::replace(&mut begun, true) {
             let connection = endpoint.connect(now, receiver(), None).unwrap();
-            messages.iter().for_each(|message| say(endpoint, connection, Bytes::copy_from_slice(message)));
+            messages.iter().for_each(|message| send(endpoint, connection, Bytes::copy_from_slice(message)));
             endpoint.close(connection);
         }
         while let Some(event) = endpoint.poll_event() {
@@ -147,7 +147,7 @@ fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments,
     run_within(PATIENT, out, keep, senders, impairments, seed)
 }
 
-/// With these timeouts of the receiver.
+/// Runs them with these timeouts of the receiver.
 fn run_within(
     limits: Limits,
     out: &Path,
@@ -193,7 +193,7 @@ fn files(folder: &Folder) -> usize {
 #[test]
 fn a_file_arrives_over_paths_that_reorder_and_lose() {
     let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
-    // The single packet of a short file could overtake its description.
+    // The single packet of a short file may arrive before its description.
     for (seed, bytes) in (0..20).map(|seed| (seed, 100)).chain((0..8).map(|seed| (seed, 2 * PIECE_BYTES + 1234))) {
         let (folder, content) = (Folder::new(), content(bytes));
         let outcomes = run(folder.path(), false, vec![sender(&content)], impairments, seed);
@@ -212,7 +212,7 @@ fn an_empty_file_arrives() {
 }
 
 #[test]
-fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
+fn of_two_senders_of_one_name_one_is_confirmed() {
     let folder = Folder::new();
     let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
     let senders = contents.iter().map(|content| sender(content)).collect();
@@ -253,20 +253,20 @@ fn several_senders_at_once_are_all_served() {
 }
 
 #[test]
-fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
+fn without_keep_a_second_sender_is_refused() {
     let folder = Folder::new();
     let idle: Role<'_> = {
         let mut connection = None;
-        let mut told = None;
+        let mut answer = None;
         Box::new(move |endpoint, now| {
             connection.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
             while let Some(event) = endpoint.poll_event() {
                 match event {
-                    EndpointEvent::Received { data, .. } => told = Answer::decode(&data),
+                    EndpointEvent::Received { data, .. } => answer = Answer::decode(&data),
                     EndpointEvent::Closed { .. } => {
                         assert!(
-                            matches!(&told, Some(Answer::Ended { reason }) if reason.contains("--keep")),
-                            "{told:?}"
+                            matches!(&answer, Some(Answer::Ended { reason }) if reason.contains("--keep")),
+                            "{answer:?}"
                         );
                         return Err(End(Ok(())));
                     }
@@ -281,7 +281,7 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
-/// The messages of a file: description, pieces and sum.
+/// Returns the messages of a file: description, pieces and sum.
 fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
     let pieces = content.chunks(PIECE_BYTES as usize).enumerate();
     let pieces = pieces.map(|(index, data)| Message::Piece { number: 0, index: index as u64, data }.encode());
@@ -290,17 +290,17 @@ fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
     std::iter::once(begin).chain(pieces).chain([sum.encode(), Message::End(1).encode()]).collect()
 }
 
-/// A sender that disappears at the verdict: its last acknowledgement and Close are lost.
+/// A sender that disappears after the verdict: its last acknowledgement and Close are lost.
 #[test]
-fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
+fn a_complete_file_counts_though_the_close_is_lost() {
     for polls_after_the_verdict in [0, 1] {
         let (folder, content) = (Folder::new(), content(PIECE_BYTES + 7));
         let mut begun = None;
         let mut left = polls_after_the_verdict;
         let mut rest = messages(&file("x.bin", content.len() as u64), &content);
         let first = rest.remove(0);
-        let mut heard = false;
-        let gone: Role<'_> = Box::new(move |endpoint, now| {
+        let mut verdict_received = false;
+        let disappearing: Role<'_> = Box::new(move |endpoint, now| {
             let connection = *begun.get_or_insert_with(|| {
                 let connection = endpoint.connect(now, receiver(), None).unwrap();
                 endpoint.send(connection, first.clone().into()).unwrap();
@@ -310,26 +310,26 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
                 let EndpointEvent::Received { data, .. } = event else { continue };
                 match Answer::decode(&data) {
                     Some(Answer::Ready { .. }) => {
-                        rest.drain(..).for_each(|message| say(endpoint, connection, message.into()));
+                        rest.drain(..).for_each(|message| send(endpoint, connection, message.into()));
                     }
-                    answer => heard = matches!(answer, Some(Answer::Verified { .. })),
+                    answer => verdict_received = matches!(answer, Some(Answer::Verified { .. })),
                 }
             }
-            if heard && left == 0 {
+            if verdict_received && left == 0 {
                 return Err(End(Ok(())));
             }
-            left -= u32::from(heard);
+            left -= u32::from(verdict_received);
             Ok(())
         });
         // Everything that it sends afterwards is lost.
-        let outcomes = run(folder.path(), false, vec![gone], Impairments::delay(100 * US), 1);
+        let outcomes = run(folder.path(), false, vec![disappearing], Impairments::delay(100 * US), 1);
         assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
         assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
     }
 }
 
 #[test]
-fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
+fn incomplete_files_are_failures_and_are_removed() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
     let wrong = Message::Sum { number: 0, sum: [7; 32] }.encode();
@@ -357,7 +357,7 @@ fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
 
 /// The sender does not wait for the verdict.
 #[test]
-fn a_whole_file_is_kept_when_its_sender_leaves_first() {
+fn a_complete_file_is_kept_when_its_sender_leaves_first() {
     let (folder, content) = (Folder::new(), content(100));
     let messages = messages(&file("x.bin", 100), &content);
     let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
@@ -366,7 +366,7 @@ fn a_whole_file_is_kept_when_its_sender_leaves_first() {
 }
 
 #[test]
-fn a_sender_is_told_why_it_is_refused() {
+fn a_refused_sender_gets_the_reason() {
     let folder = Folder::new();
     fs::write(folder.path().join("x.bin"), "mine").unwrap();
     let outcomes = run(folder.path(), false, vec![sender(&content(PIECE_BYTES))], Impairments::delay(100 * US), 1);
@@ -376,13 +376,13 @@ fn a_sender_is_told_why_it_is_refused() {
 }
 
 #[test]
-fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_at_once() {
+fn long_outages_and_removed_interfaces_end_the_command() {
     let network = MemoryNetwork::new(MemoryConfig::default());
     let mut endpoint = Endpoint::new(network.attach(address(0).1), config(0)).unwrap();
     let (begun, limit) = (now(), Duration::from_secs(5));
     let mut outage = Outage::new("eth7", limit);
     let mut at = Time::ZERO;
-    // Returns the result of the check after `seconds`, while a Connect is to be sent.
+    // Returns the result of the check after `seconds`, while a Connect is pending.
     let mut check = |seconds: f32, state: LinkState| {
         network.set_link(0, state);
         at = at.after(MS);
@@ -395,7 +395,7 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     for cycle in 0..3 {
         let start = cycle as f32 * 10.0;
         assert_eq!(check(start + 1.0, LinkState::Down), None);
-        assert_eq!(check(start + 5.9, LinkState::Down), None, "many short outages are no long one");
+        assert_eq!(check(start + 5.9, LinkState::Down), None, "short outages do not add up");
         assert_eq!(check(start + 6.1, LinkState::Up), None);
     }
     assert_eq!(check(41.0, LinkState::Down), None);

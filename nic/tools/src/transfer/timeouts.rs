@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
-    fn who_says_nothing_is_waited_for_ten_seconds() {
+    fn a_silent_client_times_out_after_ten_seconds() {
         let mut timeouts = Timeouts::new(Limits::new(60), at(1));
         assert!(timeouts.check(5, true, at(11)).is_ok());
         assert!(timeouts.check(9, true, at(11).next()).is_err(), "half a message is none");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_receiver_takes_for_itself_does_not_count() {
+    fn the_receivers_own_time_does_not_count() {
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         timeouts.on_message(Time::ZERO);
         timeouts.check(7, false, at(1000)).unwrap();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-27 overdue longest
-    fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
+    fn silent_clients_are_evicted_at_once_others_after_the_timeout() {
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         assert_eq!(timeouts.overdue_ps(at(1)), Some(S));
         timeouts.on_message(Time::ZERO);

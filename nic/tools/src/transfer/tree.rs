@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_before_what_is_in_them_and_links_are_left_out() {
+    fn folders_precede_their_entries_and_links_are_skipped() {
         let dir = Folder::new();
         let top = dir.path().join("top");
         fs::create_dir_all(top.join("a/empty")).unwrap();
@@ -164,7 +164,7 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
         fs::write(top.join("c\nd"), "").unwrap();
         for path in [top.clone(), top.join(""), top.join("a/..")] {
-            // The folder's own name is that of the last of its path.
+            // The folder's name is the last component of the path.
             let tree = Tree::of(&[path]).unwrap();
             assert_eq!(paths(&tree), ["top", "top/a", "top/a/empty", "top/a/file", "top/b"]);
             let skipped = [
@@ -192,19 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_before_anything_is() {
+    fn invalid_paths_are_refused_before_anything_is_sent() {
         let dir = Folder::new();
         fs::create_dir_all(dir.path().join("a/x")).unwrap();
         fs::write(dir.path().join("x"), "").unwrap();
         let at = |name: &str| dir.path().join(name);
-        for (paths, says) in [
+        for (paths, expected) in [
             (vec![at("nothing")], "cannot read"),
             (vec![at("x"), at("a/x")], "two of the paths"),
             (vec!["/".into()], "has no name"),
             (vec!["/dev/null".into()], "neither a file nor a folder"),
         ] {
             let error = Tree::of(&paths).unwrap_err().to_string();
-            assert!(error.contains(says), "{paths:?}: {error}");
+            assert!(error.contains(expected), "{paths:?}: {error}");
         }
     }
 }

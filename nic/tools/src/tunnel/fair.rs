@@ -115,7 +115,7 @@ mod tests {
         push(&mut queue, 2, 0, 100);
         push(&mut queue, 3, 0, 100);
         assert_eq!([pop(&mut queue), pop(&mut queue)], [Some((2, 0, 100)), Some((3, 0, 100))]);
-        // A flow's own packets keep their order.
+        // The packets of one flow keep their order.
         let rest: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).map(|(_, number, _)| number).collect();
         assert_eq!(rest, (1..10).collect::<Vec<_>>());
         assert!(queue.new.is_empty() && queue.old.is_empty() && queue.free.len() == queue.places.len());
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_loses_where_there_is_no_room() {
+    fn a_full_queue_drops_from_the_longest_flow() {
         let mut queue = FairQueue::new();
         assert!((0..20).all(|lane| !push(&mut queue, 10 + lane, 0, 100)));
         let dropped = (0..200).filter(|number| push(&mut queue, 1, *number, 1500)).count();
         assert_eq!((dropped, queue.places.len()), (200 + 20 - MOST, MOST));
         let all: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).collect();
         assert_eq!(all.iter().filter(|(lane, ..)| *lane >= 10).count(), 20);
-        // Its oldest are gone.
+        // The oldest packets of that flow were dropped.
         assert!(
             all.iter().any(|packet| packet.1 == 199) && !all.iter().any(|(lane, number, _)| (*lane, *number) == (1, 0))
         );

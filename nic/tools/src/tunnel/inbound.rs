@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-43 the oldest is closed
-    fn of_too_many_connections_of_a_machine_its_oldest_gives_way() {
+    fn the_oldest_of_too_many_connections_of_a_machine_is_closed() {
         let config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap();
         let config = EndpointConfig { max_connections: 1000, ..config };
         let network = MemoryNetwork::new(MemoryConfig::default());
@@ -112,20 +112,21 @@ mod tests {
             let (mut inbound, mut begun) = (Inbound::new(threads), Vec::new());
             for number in 0..most + 4 {
                 begun.push(begin(2));
-                let gone = inbound.accept(begun[number], 0);
-                assert_eq!(gone, number.checked_sub(most).map(|oldest| begun[oldest]), "{threads} threads");
+                let closed = inbound.accept(begun[number], 0);
+                assert_eq!(closed, number.checked_sub(most).map(|oldest| begun[oldest]), "{threads} threads");
                 if number < most {
-                    assert_eq!(inbound.accept(begin(3), 1), None, "another machine's stay");
+                    assert_eq!(inbound.accept(begin(3), 1), None, "another machine's connections stay");
                 }
             }
             assert_eq!(inbound.connections.len(), 2 * most);
         }
     }
 
-    /// One machine's network is within the other's: packets from it are accepted from that machine only.
+    /// One machine's network is within the other's: packets from it are accepted from that machine
+    /// only.
     #[test]
     //= docs/specs/endpoint.md#END-42 its source is behind that peer
-    fn packets_come_from_where_their_answers_go() {
+    fn packets_are_accepted_only_from_the_machine_of_their_source() {
         let config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap();
         let mut endpoint = Endpoint::new(MemoryNetwork::default().attach([2; 6]), config).unwrap();
         let mut links = ["10.0.0.2=10.9.0.0/16", "10.0.0.3=10.9.5.0/24"].map(|it| Gateway::new(it.parse().unwrap()));

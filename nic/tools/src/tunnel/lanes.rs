@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_again() {
+    fn packet_numbers_wrap() {
         let (mut numbers, mut lanes) = (Numbers::new(), Lanes::new());
         (numbers.0[0], lanes.lanes[0].next) = (u32::MAX, u32::MAX);
         let places = [numbers.next(0), numbers.next(0)];
@@ -109,20 +109,20 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-41 ends the connection
-    fn what_a_peer_can_have_wait_is_bounded() {
+    fn packets_out_of_order_are_bounded() {
         let mut lanes = Lanes::new();
         assert_eq!(take(&mut lanes, 0, 0), Some(vec![0]));
         assert_eq!(take(&mut lanes, 0, 0), None, "twice");
-        assert_eq!(take(&mut lanes, LANES, 0), None, "no lane");
+        assert_eq!(take(&mut lanes, LANES, 0), None, "invalid lane");
         for number in 0..WAITING as u32 {
             assert_eq!(take(&mut lanes, (number % 5) as u16, 2 + number), Some(vec![]));
         }
         assert_eq!(take(&mut lanes, 9, 5), None);
-        assert_eq!(take(&mut lanes, 0, 2), None, "twice early");
+        assert_eq!(take(&mut lanes, 0, 2), None, "twice, out of order");
         let mut long = Lanes::new();
         let mut wait = |number, bytes| long.take(Place { lane: 1, number }, vec![0; bytes].into(), |_| ());
         assert_eq!([wait(1, WAITING_BYTES - 1), wait(2, 2), wait(3, 1)], [Some(()), None, Some(())]);
-        // Who has let others wait may still go on.
+        // A lane with packets out of order still accepts the next one.
         assert_eq!(take(&mut lanes, 0, 1), Some(vec![1, 2]));
     }
 }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     const PLACE: Place = Place { lane: 7, number: 0x0102_0304 };
-    /// Where the only packet of a message begins, with its `virtio_net_hdr`.
+    /// The offset of the only packet of a message, with its `virtio_net_hdr`.
     const AT: usize = MAGIC.len() + HEADER;
 
     fn message(offload: [u8; 10], packet: &[u8]) -> Vec<u8> {
@@ -204,7 +204,7 @@ mod tests {
         packer.take().unwrap().into()
     }
 
-    /// The place and the flow of the only packet of a message.
+    /// Returns the place and the flow of the only packet of a message.
     fn check(message: &[u8]) -> Option<(Place, Flow)> {
         let all: Option<Vec<_>> = packets(Bytes::copy_from_slice(message)).collect();
         all.map(|all| (all[0].0, all[0].2))
@@ -229,25 +229,25 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-40 packets as messages
     #[test]
-    fn what_the_kernel_gave_passes_and_what_promises_more_than_there_is_does_not() {
+    fn inconsistent_offload_headers_are_rejected() {
         let packet = v4(1, [1; 4], false);
         // NEEDS_CSUM, TCPV4, a header of 40 bytes, segments of 1,448, the checksum at 20 + 16.
         let segments = [1, 1, 40, 0, 0xa8, 5, 20, 0, 16, 0];
         let (place, found) = check(&message(segments, &packet)).unwrap();
         assert_eq!((place, found), (PLACE, flow(&packet).unwrap()));
         let mut checked_here = message([2, 0, 0, 0, 0, 0, 0, 0, 0, 0], &packet);
-        assert!(check(&checked_here).is_some(), "that it was checked is taken off");
+        assert!(check(&checked_here).is_some(), "the flag for verified checksums is removed");
         checked_here[AT] = 2;
         assert_eq!(check(&checked_here), None);
         for (at, value, what) in [
             (1, 4, "IPv6 segments of IPv4"),
             (1, 3, "unknown segments"),
-            (1, 0x80, "ECN of no segments"),
+            (1, 0x80, "ECN without segments"),
             (2, 101, "a header longer than the packet"),
-            (4, 47, "segments of 168 bytes are fine, but of 47 not"),
-            (6, 99, "a checksum behind the packet"),
+            (4, 47, "segments of 47 bytes, below the minimum of 48"),
+            (6, 99, "a checksum beyond the packet"),
             (0, 0, "segments without a checksum"),
-            (0, 3, "flags of one machine"),
+            (0, 3, "flags valid on one machine only"),
         ] {
             let mut message = message(segments, &packet);
             message[AT + at] = value;
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(check(&message([0; 10], &packet[..19])), None);
         let mut far = message([0; 10], &packet);
         far[2..4].copy_from_slice(&LANES.to_le_bytes());
-        assert_eq!(check(&far), None, "a lane that is none");
+        assert_eq!(check(&far), None, "an invalid lane");
         let mut other = message([0; 10], &packet);
         other[1] = 1;
         assert_eq!(check(&other), None, "another version");
@@ -276,7 +276,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-40 by a hash with a secret
     #[test]
-    fn flows_that_share_a_lane_in_one_tunnel_do_not_in_another() {
+    fn lane_collisions_differ_between_tunnels() {
         let flows = || (0..u16::MAX).map(|port| flow(&v4(1, [0, 9, (port >> 8) as u8, port as u8], false)).unwrap());
         let [one, other] = [(); 2].map(|()| RandomState::new());
         let chosen: Vec<_> = flows().filter(|flow| flow.lane(&one) == 7).collect();
@@ -286,7 +286,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-40 at most 32 packets
     #[test]
-    fn short_packets_share_a_message_and_come_out_as_they_went_in() {
+    fn short_packets_share_a_message_and_round_trip() {
         let packets_of = |message: &Bytes| packets(message.clone()).collect::<Option<Vec<_>>>();
         let mut packer = Packer::default();
         assert_eq!(packer.take(), None);
@@ -297,7 +297,7 @@ mod tests {
             assert!(packer.fits(packet(number, 1).len()));
             packer.add(place(number), &packet(number, 1));
         });
-        assert!(!packer.fits(1), "a packet more");
+        assert!(!packer.fits(1), "one packet more");
         let message = packer.take().unwrap();
         let found = packets_of(&message).unwrap();
         assert_eq!(found.len(), PACKETS as usize);
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(packets_of(&one_more.into()), None);
         assert_eq!(packets_of(&message.slice(..message.len() - 1)), None, "cut");
         assert_eq!(packets_of(&message.slice(..MAGIC.len())), None, "empty");
-        // A long one goes alone, and two of medium length apart.
+        // A long packet has a message to itself, and two of medium length are separate.
         assert!(packer.fits(PACKET));
         packer.add(place(0), &packet(0, 9000));
         assert!(!packer.fits(packet(0, 9000).len()) && packer.fits(packet(0, 2000).len()));
@@ -318,7 +318,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = check(&bytes);
             let _ = check(&[&MAGIC[..], &bytes].concat());
             let _ = check(&message([1, 1, 40, 0, 1, 0, 20, 0, 16, 0], &bytes));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_network_says_where_an_address_is() {
+    fn the_longest_prefix_selects_the_machine() {
         let remotes: Vec<Remote> =
             ["10.0.0.2=10.9.0.2,10.8.0.0/16,fd00::/8", "10.0.0.3=10.8.3.0/24", "10.0.0.4=0.0.0.0/0"]
                 .map(|text| text.parse().unwrap())
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn invalid_networks_are_rejected() {
         for text in ["10.0.0.1/33", "10.0.0/8", "fd00::/129", "10.0.0.1/x", ""] {
             assert!(text.parse::<Subnet>().unwrap_err().contains("10.9.0.1/24"), "{text}");
         }

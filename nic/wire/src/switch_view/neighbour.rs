@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_name_their_target_and_answers_who_asked() {
+    fn requests_name_their_target_and_replies_the_requester() {
         let mut arp = [0; 60];
         arp[12..14].copy_from_slice(&ETHERTYPE_ARP.to_be_bytes());
         arp[28..32].copy_from_slice(&[10, 0, 0, 1]);

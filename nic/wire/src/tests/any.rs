@@ -1,4 +1,5 @@
-//! Foreign IP packets, as a switch reads and writes them; etherparse writes and checks them.
+//! IP packets of other protocols, as a switch parses and modifies them. etherparse builds and
+//! checks them.
 
 use std::vec::Vec;
 
@@ -33,13 +34,14 @@ fn packets_of_tcp_have_addresses_and_ports() {
     assert_eq!(headers.destination, address_words(MAPPED));
     assert_eq!((headers.addresses, headers.ports), (addresses_v4([10, 0, 0, 1], [10, 0, 0, 2]), 40_000 << 16 | 443));
     assert_eq!((headers.v6, headers.ttl, headers.bytes), (false, 64, 154));
-    // Foreign packets are not trimmed.
+    // Only packets of this protocol are trimmed.
     assert_eq!(headers.trimmed_len, 0);
     let headers = read(&tcp(true));
     assert_eq!((headers.v6, headers.destination, headers.ports), (true, address_words(V6[1]), 40_000 << 16 | 443));
 }
 
-/// Fragments of a packet take one path, and other payload is not read as ports.
+/// All fragments of a packet must take one path; without a transport header no bytes are read as
+/// ports.
 #[test]
 fn fragments_options_and_other_protocols_have_no_ports() {
     for (at, value) in [(v4::FRAGMENT, 0x20), (v4::FRAGMENT + 1, 1), (v4::VERSION_IHL, 0x46), (v4::PROTOCOL, 1)] {
@@ -53,7 +55,7 @@ fn fragments_options_and_other_protocols_have_no_ports() {
 }
 
 #[test]
-fn what_is_no_whole_ip_packet_is_not_read() {
+fn incomplete_ip_packets_are_rejected() {
     for v6 in [false, true] {
         let frame = tcp(v6);
         for len in 0..frame.len() {
@@ -66,7 +68,7 @@ fn what_is_no_whole_ip_packet_is_not_read() {
 }
 
 #[test]
-fn marks_and_ttl_are_written_and_the_rest_stays() {
+fn only_marks_and_ttl_are_changed() {
     for v6 in [false, true] {
         let before = tcp(v6);
         let mut frame = before.clone();

@@ -20,7 +20,7 @@ fn octets(address: core::net::IpAddr) -> Vec<u8> {
     }
 }
 
-/// Parses a frame with etherparse and checks every field outside the spray header.
+/// Parses a frame with etherparse and checks every field before the spray header.
 fn check_read(frame: &[u8], e: &Envelope) {
     let headers = PacketHeaders::from_ethernet_slice(frame).unwrap();
     let ethernet = headers.link.unwrap().ethernet2().unwrap();
@@ -54,7 +54,7 @@ fn check_v6(ip: &Ipv6Header, udp: &UdpHeader, e: &Envelope, payload: &[u8]) {
     assert_eq!(udp.checksum, udp.calc_checksum_ipv6(ip, payload).unwrap());
 }
 
-/// Writes the headers around `ours` with etherparse, over IPv4 with a UDP checksum.
+/// Writes the headers before `ours` with etherparse, over IPv4 with a UDP checksum.
 fn write(e: &Envelope, ours: &[u8]) -> Vec<u8> {
     let ip = match (e.src, e.dst) {
         (core::net::IpAddr::V4(src), core::net::IpAddr::V4(dst)) => {
@@ -85,19 +85,19 @@ fn write(e: &Envelope, ours: &[u8]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn it_reads_our_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+    fn etherparse_reads_our_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         check_read(&build(&e, &c, &body, &payload), &e);
     }
 
     #[test]
-    fn we_read_its_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+    fn we_read_frames_of_etherparse(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let frame = build(&e, &c, &body, &payload);
         let theirs = write(&e, &frame[udp_payload_offset(e.is_v6())..]);
         prop_assert_eq!(parse(&theirs, Ports::DEFAULT), parse(&frame, Ports::DEFAULT));
     }
 
     #[test]
-    fn it_reads_frames_that_a_switch_rewrote(e in any_envelope(), c in any_common(), ttl: u8) {
+    fn etherparse_reads_frames_rewritten_by_a_switch(e in any_envelope(), c in any_common(), ttl: u8) {
         let (body, payload) = bodies().swap_remove(0);
         let mut frame = build(&e, &c, &body, &payload);
         let changes = Changes { ttl, ecn: e.ecn as u8, pause: false };

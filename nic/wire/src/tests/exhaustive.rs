@@ -1,11 +1,11 @@
-//! Exhaustive tests: each byte of a frame, both lengths, every code of a section.
+//! Exhaustive tests: each byte of a frame, both length fields, every code of a section.
 
 use super::samples::*;
 use crate::checksum::{add, fold};
 use crate::switch_view::{self, Parsed};
 use crate::*;
 
-/// The fields that a receiver acts on.
+/// Returns the fields that a receiver acts on.
 fn meaning<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr) {
     let Frame { envelope, common, body, payload, .. } = *frame;
     (common.connection, common.cookie, body, payload, envelope.src, envelope.dst)
@@ -32,9 +32,9 @@ fn no_byte_of_any_value_changes_what_a_frame_means() {
     }
 }
 
-/// With a valid IP checksum, so that only the lengths are wrong.
+/// The IP checksum is kept valid, so that only the lengths are wrong.
 #[test]
-fn of_all_lengths_only_the_right_ones_are_taken() {
+fn only_consistent_lengths_are_accepted() {
     const TOTAL: usize = 16;
     const UDP: usize = 38;
     for original in [data_frame(false), frames()[1].clone()] {
@@ -47,16 +47,16 @@ fn of_all_lengths_only_the_right_ones_are_taken() {
                 let sum = !fold(add(0, &frame[14..34]));
                 frame[24..26].copy_from_slice(&sum.to_be_bytes());
                 let is_ours = matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_)));
-                assert_eq!(is_ours, length == right, "{length} in place of {right}");
+                assert_eq!(is_ours, length == right, "{length} instead of {right}");
                 let is_seen = matches!(switch_view::parse(frame.as_slice(), Ports::DEFAULT), Parsed::Ours(_));
-                assert_eq!(is_seen, length == right, "a switch: {length} in place of {right}");
+                assert_eq!(is_seen, length == right, "a switch: {length} instead of {right}");
             }
         }
     }
 }
 
 #[test]
-fn every_code_of_a_section_is_none_or_comes_back() {
+fn every_section_code_is_rejected_or_round_trips() {
     for bits in 0..=u16::MAX {
         let section = Section::from_bits(bits);
         assert_eq!(section.to_bits(), bits);

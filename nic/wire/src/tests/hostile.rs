@@ -1,4 +1,4 @@
-//! Hostile bytes: no panic, no false acceptance (WIRE-9 to WIRE-12).
+//! Malformed and forged bytes: the parser neither panics nor accepts them (WIRE-9 to WIRE-12).
 
 use std::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view;
 use crate::*;
 
-/// Calls everything that parses bytes from the wire.
+/// Calls every function that parses bytes from the wire.
 fn touch(frame: &[u8]) {
     let _ = parse(frame, Ports::DEFAULT);
     let mut copy = frame.to_vec();
@@ -20,7 +20,7 @@ fn touch(frame: &[u8]) {
     let _ = parse(&copy, Ports::DEFAULT);
 }
 
-/// The fields that checksums and addresses protect.
+/// Returns the fields that checksums and addresses protect.
 fn vouched<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr, u16) {
     let Frame { envelope: e, common: c, body, payload, .. } = *frame;
     (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port.number())
@@ -36,9 +36,10 @@ fn truncated_at_each_length() {
     }
 }
 
-/// Also with valid lengths and IP checksum, so that only the header's own checks are left.
+/// The lengths and the IP checksum are kept valid, so that only the spray header's own checks are
+/// left.
 #[test]
-fn truncated_at_each_length_with_lengths_made_right() {
+fn truncated_at_each_length_with_corrected_lengths() {
     for (body, payload) in bodies() {
         let frame = build(&envelope(false), &common(), &body, &payload);
         for len in udp_payload_offset(false)..frame.len() {
@@ -75,11 +76,11 @@ fn no_flipped_bit_changes_what_the_checksum_covers() {
     }
 }
 
-/// Without a UDP checksum, over IPv4, the spray checksums detect every single-bit error.
+/// Over IPv4 without a UDP checksum, the spray checksums detect every single-bit error.
 //= docs/specs/wire.md#WIRE-10 header checksum
 //= docs/specs/wire.md#WIRE-11 payload checksum
 #[test]
-fn checksums_find_each_flipped_bit_behind_the_udp_header() {
+fn checksums_detect_each_flipped_bit_after_the_udp_header() {
     for (body, payload) in bodies() {
         let mut frame = build(&envelope(false), &common(), &body, &payload);
         for bit in 42 * 8..frame.len() * 8 {
@@ -97,7 +98,7 @@ fn a_frame_sent_to_another_address_or_port_is_refused() {
         let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
         let new = old ^ 0x0107;
         frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
-        // An attacker keeps the plain checksums right.
+        // The attacker recomputes the UDP checksum.
         let checksum = if v6 { 60 } else { 24 };
         if at != 34 {
             let value = update_u16(u16::from_be_bytes([frame[checksum], frame[checksum + 1]]), old, new);
@@ -128,13 +129,13 @@ fn each_error_has_its_name() {
     assert_eq!(broken(true, 19, 0), Err(Error::Length));
     assert_eq!(broken(true, 200, 0xaa), Err(Error::UdpChecksum));
     assert_eq!(broken(true, 18, 9), Err(Error::Truncated));
-    // A UDP checksum added on the path must be right, or be removed again.
+    // A UDP checksum that the network added must be valid.
     assert_eq!(broken(false, 40, 1), Err(Error::UdpChecksum));
 }
 
 //= docs/specs/wire.md#WIRE-4 pseudo header alone
 #[test]
-fn a_checksum_that_a_kernel_left_to_a_device_is_taken_and_no_other() {
+fn a_partial_checksum_of_the_kernel_is_accepted() {
     for is_v6 in [false, true] {
         let mut frame = data_frame(is_v6);
         let (addresses, udp) = if is_v6 { (22..54, 54) } else { (26..34, 34) };
@@ -156,7 +157,7 @@ fn ipv6_without_udp_checksum_is_refused() {
 }
 
 #[test]
-fn a_close_for_no_known_reason_is_refused() {
+fn a_close_for_an_unknown_reason_is_refused() {
     let close = Body::Close(Close::default());
     let frame = build(&envelope(false), &common(), &close, &[]);
     let mut forged = frame;
@@ -169,7 +170,7 @@ fn a_close_for_no_known_reason_is_refused() {
 
 //= docs/specs/wire.md#WIRE-2 classification
 #[test]
-fn strangers_are_not_ours() {
+fn frames_of_other_protocols_are_not_ours() {
     let with = |v6: bool, at: usize, value: u8| {
         let mut frame = data_frame(v6);
         frame[at] = value;
@@ -195,7 +196,7 @@ fn strangers_are_not_ours() {
 
 //= docs/specs/wire.md#WIRE-12 trimmed frames
 #[test]
-fn payload_without_trimmed_dscp_is_not_taken_for_trimmed() {
+fn a_short_payload_without_the_trimmed_dscp_is_not_trimmed() {
     let mut frame = data_frame(false);
     frame.truncate(trimmed_len(false));
     set_v4_lengths(&mut frame);
@@ -241,9 +242,9 @@ proptest! {
     }
 }
 
-/// Counts beyond the maximum or beyond the frame are refused.
+/// Echo counts beyond the maximum or beyond the frame.
 #[test]
-fn an_ack_whose_echoes_cannot_be_is_refused() {
+fn an_ack_with_an_impossible_echo_count_is_refused() {
     let (body, _) = bodies().pop().unwrap();
     assert!(matches!(body, Body::Ack(ack) if ack.echoes.len() == 3));
     let frame = build(&envelope(false), &common(), &body, &[]);
@@ -260,11 +261,11 @@ fn an_ack_whose_echoes_cannot_be_is_refused() {
     }
 }
 
-/// As from another implementation: bits beyond the packets are ignored.
+/// Bits beyond the last packet, which another implementation may set, are ignored.
 #[test]
 fn spare_marks_are_ignored() {
     let Some((Body::Ack(ack), _)) = bodies().pop() else { panic!("the last sample is an Ack") };
-    // Flags are the common header's.
+    // These flags belong to the common header.
     let ack = Ack { trimmed: false, astray: false, ..ack };
     let mut header = [0; 100];
     ack.emit(&mut header).unwrap();

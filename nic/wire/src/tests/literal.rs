@@ -5,8 +5,8 @@ use std::vec::Vec;
 use super::samples::*;
 use crate::*;
 
-/// Our header and payload of a frame, out of hex digits; `HHHHHHHH` stands for the header's
-/// checksum, computed here.
+/// Returns the spray header and payload of a frame from hex digits. `HHHHHHHH` is replaced by the
+/// header's checksum, computed here.
 fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = hex.replace("HHHHHHHH", "00000000").bytes().filter(u8::is_ascii_hexdigit).collect();
     let mut bytes: Vec<u8> =
@@ -30,7 +30,8 @@ fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
 
 const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 HHHHHHHH";
 
-/// The body of each sample, after the common header; `PPPPPPPP` stands for the payload's checksum.
+/// The body of each sample, after the common header. `PPPPPPPP` is replaced by the payload's
+/// checksum.
 const BODIES: [(&str, &str); 14] = [
     ("01 01 07 00", "31323334 1112131415161718 2122232425262728 4142434445464748 5152535455565758 014d 5234 PPPPPPPP"),
     (
@@ -70,10 +71,10 @@ const BODIES: [(&str, &str); 14] = [
     ),
 ];
 
-/// Lengths for which the hash uses different code, with the last 32 bits of what `xxhsum -H3` of
-/// the reference implementation (0.8.1) prints.
+/// Lengths at which the hash switches its algorithm, with the last 32 bits of the output of the
+/// reference implementation (`xxhsum -H3` 0.8.1).
 #[test]
-fn checksums_are_those_of_the_reference_implementation() {
+fn checksums_agree_with_the_reference_implementation() {
     #[rustfmt::skip]
     let table = [
         (0, 0x38d3_94c2), (1, 0x074e_ecdb), (3, 0xb22f_286b), (4, 0x1638_550f), (8, 0xa6b3_f8ba), (9, 0xb2f8_f092),
@@ -116,7 +117,7 @@ fn header_lengths_are_the_specified_ones() {
     assert!(Kind::ALL.iter().all(|kind| Kind::from_u8(*kind as u8) == Some(*kind)));
 }
 
-/// A whole frame with its checksums, so that the layout cannot change unnoticed.
+/// A whole frame with its checksums, so that any change of the layout fails a test.
 //= docs/specs/wire.md#WIRE-3 ip headers and lengths
 //= docs/specs/wire.md#WIRE-1 layers
 #[test]
@@ -159,11 +160,11 @@ fn a_section_is_a_power_of_two_and_a_count() {
     assert_eq!(Section::NONE.get(), None);
     let table =
         [(0, 0, 0x1000, 1, 0), (4, 7, 0x5007, 16, 7), (6, 4095, 0x7fff, 64, 4095), (6, u16::MAX, 0x7fff, 64, 4095)];
-    for (log2, behind, bits, subflows, told) in table {
+    for (log2, behind, bits, subflows, count) in table {
         let section = Section::new(log2, behind);
-        assert_eq!((section.to_bits(), section.get()), (bits, Some((subflows, told))));
+        assert_eq!((section.to_bits(), section.get()), (bits, Some((subflows, count))));
     }
-    // Codes that no sender uses carry no information.
+    // Codes that no sender uses are decoded as no information.
     assert!(
         (0u16..=u16::MAX)
             .filter(|bits| bits >> 12 == 0 || bits >> 12 > 7)

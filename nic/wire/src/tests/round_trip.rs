@@ -1,4 +1,5 @@
-//! Emitted frames parse to themselves (WIRE-3 to WIRE-8); invalid ones are not emitted.
+//! Emitted frames parse to the values they were emitted from (WIRE-3 to WIRE-8); invalid values are
+//! not emitted.
 
 use std::vec;
 
@@ -31,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn in_place_is_the_same_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+    fn emitting_in_place_gives_the_same_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let expected = build(&e, &c, &body, &payload);
         let mut out = vec![0x55; expected.len()];
         let at = body.header_bytes(e.is_v6());
@@ -79,13 +80,13 @@ fn impossible_frames_are_refused() {
 }
 
 #[test]
-fn envelope_tells_hops_and_marks() {
+fn the_envelope_reports_hops_and_marks() {
     let e = Envelope { ttl: 61, ecn: Ecn::Ce, ..envelope(false) };
     assert_eq!((e.hops(), e.marked(), e.is_v6()), (3, true, false));
     assert_eq!(Envelope { ttl: 255, ..e }.hops(), 0);
 }
 
-/// A frame is on the stack per packet: keep it within four cache lines.
+/// A parsed frame is on the stack for every packet: it must fit in four cache lines.
 #[test]
 fn parsed_frames_stay_small() {
     assert!(size_of::<Body>() <= 112, "{}", size_of::<Body>());

@@ -25,7 +25,7 @@ pub fn common() -> Common {
     Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, shard: 0 }
 }
 
-/// The time of data, ACK and NACK among [`bodies`], as it lies on the wire.
+/// The encoded time of data, ACK and NACK among [`bodies`].
 pub const STAMP: u64 = 0x2122_2324_2526_2728;
 
 /// Returns the time with this encoding.
@@ -33,7 +33,7 @@ pub fn time(count: u64) -> Time {
     Time::from_ns(count / 8).after(count % 8 * Time::STEP_PS)
 }
 
-/// One body of each kind, and an Ack with echoes, without zero fields, and its payload.
+/// Returns one body of each kind and an Ack with echoes, all fields nonzero, each with its payload.
 pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..333).map(|i| (i * 7) as u8).collect();
     let data = Data {
@@ -114,12 +114,12 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     ]
 }
 
-/// A message of a key exchange.
+/// Returns a message of a key exchange.
 fn message() -> RekeyMessage {
     RekeyMessage(core::array::from_fn(|at| 1 + at as u8))
 }
 
-/// Echoes of packets with these ports and marks.
+/// Returns echoes of packets with these ports and marks.
 pub fn echoes(packets: impl IntoIterator<Item = (u16, bool)>) -> Echoes {
     let mut echoes = Echoes::default();
     packets.into_iter().for_each(|(port, marked)| echoes.push(EvPort::new(port), marked, MAX_ECHOES));
@@ -133,7 +133,7 @@ pub fn build(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One frame of each kind and IP version.
+/// Returns one frame of each kind and IP version.
 pub fn frames() -> Vec<Vec<u8>> {
     [false, true]
         .into_iter()
@@ -143,7 +143,7 @@ pub fn frames() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A data frame with a payload of 333 bytes.
+/// Returns a data frame with a payload of 333 bytes.
 pub fn data_frame(v6: bool) -> Vec<u8> {
     let (body, payload) = bodies().swap_remove(0);
     build(&envelope(v6), &common(), &body, &payload)
@@ -256,7 +256,7 @@ fn any_control() -> impl Strategy<Value = Body> {
     prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack, pull, request, retry, rekey]
 }
 
-/// Any body, with its payload.
+/// Generates any body, with its payload.
 pub fn any_body() -> impl Strategy<Value = (Body, Vec<u8>)> {
     prop_oneof![any_data(), any_control().prop_map(|body| (body, vec![]))]
 }

@@ -1,5 +1,5 @@
-//! Sealed frames: place and coverage of tags (WIRE-18), with a fake cipher in place of the one in
-//! `nic/src/endpoint/seal`.
+//! Sealed frames: placement and coverage of the tags (WIRE-18), with a fake cipher instead of that
+//! of `nic/src/endpoint/seal`.
 
 use std::vec;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view::trim;
 use crate::*;
 
-/// Checksums as tags, and payload with every bit flipped.
+/// A fake cipher: tags are checksums, and encryption flips every bit of the payload.
 struct Toy;
 
 impl Toy {
@@ -63,7 +63,7 @@ proptest! {
 
     //= docs/specs/wire.md#WIRE-15 trimming
     #[test]
-    fn a_trimmed_header_proves_itself(e in any_envelope(), c in any_common()) {
+    fn a_trimmed_header_is_authenticated_alone(e in any_envelope(), c in any_common()) {
         let (body, payload) = bodies().swap_remove(0);
         let mut frame = seal(&e, &c, &body, &payload);
         let len = trim(&mut frame, Ports::DEFAULT).unwrap();
@@ -82,7 +82,7 @@ proptest! {
 
 /// Any change of addresses, ports, header, payload or tags is detected by the tags alone.
 #[test]
-fn no_flipped_bit_is_taken() {
+fn every_flipped_bit_is_detected() {
     for v6 in [false, true] {
         for (body, payload) in bodies() {
             let frame = seal(&envelope(v6), &common(), &body, &payload);
@@ -91,11 +91,11 @@ fn no_flipped_bit_is_taken() {
                 let mut frame = frame.clone();
                 frame[bit / 8] ^= 1 << (bit % 8);
                 let at = bit / 8 - ours;
-                // A whole data frame's payload has a tag that covers the header too.
+                // The payload tag of a whole data frame covers the header too.
                 let own_tag = (16..20).contains(&at) || (64..64 + SEAL_BYTES).contains(&at);
                 let free = body.kind() == Kind::Data && own_tag;
                 let result = open(&mut frame, Ports::DEFAULT, opened);
-                // Over IPv6 the UDP checksum finds every one.
+                // Over IPv6 the UDP checksum detects every flipped bit.
                 assert_eq!(result.is_ok(), free && !v6, "{:?} byte {at}", body.kind());
             }
         }
@@ -103,7 +103,7 @@ fn no_flipped_bit_is_taken() {
 }
 
 #[test]
-fn cut_anywhere_it_is_refused_without_a_panic() {
+fn truncated_sealed_frames_are_refused() {
     for v6 in [false, true] {
         for (body, payload) in bodies() {
             let frame = seal(&envelope(v6), &common(), &body, &payload);
@@ -122,14 +122,14 @@ fn cut_anywhere_it_is_refused_without_a_panic() {
 }
 
 #[test]
-fn a_plain_frame_is_none_that_opens() {
+fn a_plain_frame_does_not_open() {
     for frame in frames() {
         assert_eq!(open(&mut frame.clone(), Ports::DEFAULT, |_| true), Err(Error::Version));
     }
 }
 
 #[test]
-fn a_message_of_the_key_exchange_follows_the_terms() {
+fn the_key_exchange_message_follows_the_terms() {
     let message = [7; 96];
     let connect = Body::Connect(Connect { connection: 1, cookie: 2, exchange_bytes: 96, ..Connect::default() });
     let frame = build(&envelope(false), &common(), &connect, &message);

@@ -1,4 +1,4 @@
-//! Changes of a frame by a switch (WIRE-14, WIRE-15).
+//! Changes that a switch makes to a frame (WIRE-14, WIRE-15).
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn sum(bytes: &[u8]) -> u16 {
     !fold(add(0, bytes))
 }
 
-/// RFC 1071 as it is written: one 16-bit word at a time.
+/// Computes the checksum literally as in RFC 1071: one 16-bit word at a time.
 fn sum_literal(bytes: &[u8]) -> u16 {
     let mut sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum();
     while sum >> 16 != 0 {
@@ -29,9 +29,9 @@ proptest! {
         prop_assert_eq!(sum(&bytes), sum_literal(&bytes));
     }
 
-    /// The first word of a header is not 0, which separates the two zeros (RFC 1624 §4).
+    /// The first word of a header is never 0, which distinguishes the two zeros (RFC 1624 §4).
     #[test]
-    fn incremental_checksum_is_the_whole_one(
+    fn the_incremental_checksum_equals_the_full_one(
         mut bytes in prop::collection::vec(any::<u8>(), 40..80), at in 1..16usize, word: u16,
     ) {
         bytes[0] |= 0x40;
@@ -41,7 +41,8 @@ proptest! {
         prop_assert_eq!(update_u16(before, old, word), sum(&bytes));
     }
 
-    /// Hosts parse the frame the same after any change; only control frames pause a sender.
+    /// Hosts parse the frame to the same values after any change; only control frames pause a
+    /// sender.
     //= docs/specs/wire.md#WIRE-14 changes by a switch
     //= docs/specs/switch.md#SW-14 checksums
     #[test]
@@ -69,14 +70,14 @@ proptest! {
         let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
         let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true, sealed: false };
         prop_assert_eq!(parse(&frame[..len], Ports::DEFAULT), Ok(Some(expected)));
-        // Remaining bytes count as padding, and a second switch trims nothing.
+        // Remaining bytes count as padding, and a second switch trims nothing more.
         prop_assert_eq!(parse(&frame, Ports::DEFAULT), Ok(Some(expected)));
         frame.truncate(len);
         prop_assert_eq!(trim(&mut frame, Ports::DEFAULT), None);
     }
 
     #[test]
-    fn trimmed_checksum_ignores_what_the_field_holds(junk: u16) {
+    fn the_trimmed_checksum_ignores_the_old_checksum(junk: u16) {
         let mut frame = data_frame(true);
         trim(&mut frame, Ports::DEFAULT).unwrap();
         let expected = trimmed_udp_checksum_v6(frame.first_chunk().unwrap(), TRIMMED_UDP_LENGTH, 0);
@@ -108,7 +109,7 @@ fn offsets_point_at_the_fields() {
 }
 
 #[test]
-fn the_last_port_has_a_dscp_of_its_own() {
+fn the_last_port_has_its_own_trimmed_dscp() {
     for v6 in [false, true] {
         for (dscp, last) in [(DSCP_TRIMMED, false), (DSCP_TRIMMED_LAST, true)] {
             let mut frame = data_frame(v6);
@@ -119,7 +120,7 @@ fn the_last_port_has_a_dscp_of_its_own() {
             let frame = parse(&frame[..len], Ports::DEFAULT).unwrap().unwrap();
             assert_eq!((frame.trimmed, frame.is_trimmed_last(), frame.envelope.dscp), (true, last, dscp));
         }
-        // The DSCP alone trims nothing.
+        // A trimmed DSCP alone does not make a frame trimmed.
         let (body, payload) = bodies().swap_remove(0);
         let frame = build(&Envelope { dscp: DSCP_TRIMMED_LAST, ..envelope(v6) }, &common(), &body, &payload);
         let frame = parse(&frame, Ports::DEFAULT).unwrap().unwrap();
@@ -140,7 +141,7 @@ fn only_data_is_trimmed() {
     }
 }
 
-/// A hop with a mark, on words and their checksum, as in the XDP program.
+/// Increments the hops and sets the mark on words and their checksum, as the XDP program does.
 #[test]
 fn hop_and_mark_keep_the_frame_valid() {
     let mut frame = data_frame(false);
@@ -157,7 +158,7 @@ fn hop_and_mark_keep_the_frame_valid() {
 }
 
 #[test]
-fn switches_read_which_packet_a_frame_is_of() {
+fn switches_read_the_packet_number_of_a_frame() {
     for v6 in [false, true] {
         for (body, payload) in bodies() {
             let mut frame = build(&envelope(v6), &common(), &body, &payload);
@@ -175,7 +176,7 @@ fn switches_read_which_packet_a_frame_is_of() {
                 _ => PacketFields::default(),
             };
             assert_eq!(fields, expected, "{body:?}");
-            // Truncated frames return nothing, or the fields that are there.
+            // From a truncated frame, nothing is read or only the fields that are present.
             (0..frame.len()).for_each(|len| assert!(packet_fields(&frame[..len], v6).hops <= fields.hops));
             frame.truncate(min_len(v6));
             assert_eq!(packet_fields(frame.as_slice(), v6), PacketFields::default());
@@ -208,16 +209,19 @@ fn a_frame_is_for_the_interface_that_its_headers_name() {
             addressed_to(frame.as_slice()).is_some()
         };
         assert!(with(0, &[1]) && with(0, &[2]) && with(3, &[63]));
-        assert!(!with(0, &[3]) && !with(1, &[0]) && !with(1, &[14]) && !with(3, &[64]), "no version, kind or shard");
-        assert!(!with(0, &[0x12, 0x34, 0x81, 0x80]), "an answer of DNS");
+        assert!(
+            !with(0, &[3]) && !with(1, &[0]) && !with(1, &[14]) && !with(3, &[64]),
+            "invalid version, kind or shard"
+        );
+        assert!(!with(0, &[0x12, 0x34, 0x81, 0x80]), "a DNS response");
         let port = [ours[start - 8], ours[start - 7]];
         assert!(with(0, &[0, 0, !port[0], !port[1]]) && !with(0, &[0, 0, port[0], port[1]]), "bare frames");
         assert!(addressed_to(&ours[..start + 64]).is_some() && addressed_to(&ours[..start + 63]).is_none());
         assert!(addressed_to(&ours[..start + 3]).is_none());
     }
     assert_ne!(addressee([0; 6], [0; 16], Ports::DEFAULT), [0; 3]);
-    // The least that another program may send: as empty as an unused place.
-    let mut nobody = data_frame(true);
-    [0..6, 38..54, 56..58].into_iter().for_each(|zeros| nobody[zeros].fill(0));
-    assert_eq!(addressed_to(nobody.as_slice()), None);
+    // A datagram of another program whose addressee would equal that of an empty map slot.
+    let mut zeroed = data_frame(true);
+    [0..6, 38..54, 56..58].into_iter().for_each(|zeros| zeroed[zeros].fill(0));
+    assert_eq!(addressed_to(zeroed.as_slice()), None);
 }

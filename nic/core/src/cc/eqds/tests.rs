@@ -1,5 +1,5 @@
-//! The pacer against an oracle that keeps lists and exact fractions; the sender's part against
-//! tables from the clauses.
+//! Tests of the pacer against an oracle with lists and exact fractions; tests of the sender's part
+//! against tables derived from the clauses.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -22,7 +22,7 @@ fn sender() -> Eqds {
     Eqds::make(&EqdsConfig::default(), &path())
 }
 
-/// Sends full packets as long as it may, and returns how many.
+/// Sends full packets while it may, and returns their number.
 fn drain(cc: &mut Eqds) -> u64 {
     let packets = (0..100_000).take_while(|_| {
         let goes = cc.has_credit();
@@ -51,7 +51,7 @@ fn the_first_window_goes_without_credit() {
     cc.on_queued(&path(), packets(200), true);
     assert_eq!(demand(&mut cc), Some(packets(200 - BDP_PACKETS)));
     assert_eq!(drain(&mut cc), BDP_PACKETS);
-    assert_eq!(demand(&mut cc), None, "told already");
+    assert_eq!(demand(&mut cc), None, "already requested");
     assert!(cc.on_pull(&path(), packets(10)) && !cc.on_pull(&path(), packets(9)) && !cc.on_pull(&path(), packets(10)));
     assert_eq!(drain(&mut cc), 10);
 }
@@ -59,7 +59,7 @@ fn the_first_window_goes_without_credit() {
 //= docs/specs/eqds.md#EQDS-1 credit spent
 //= docs/specs/eqds.md#EQDS-4 credit in place of the window
 #[test]
-fn a_packet_may_overdraw_and_the_next_waits_for_that() {
+fn a_packet_may_overdraw_credit_and_the_next_waits() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(200), true);
     let _ = demand(&mut cc);
@@ -75,7 +75,7 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
 //= docs/specs/eqds.md#EQDS-3 end of speculation
 //= docs/specs/eqds.md#EQDS-7 announcing the demand
 #[test]
-fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
+fn feedback_ends_speculation_and_the_rest_is_requested() {
     type Feedback = fn(&mut Eqds);
     let kinds: [(Feedback, u64); 4] = [
         (|cc| cc.on_ack(path().at_ps(0), &AckInfo::default()), 0),
@@ -90,19 +90,19 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
         (0..20).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
         feedback(&mut cc);
         assert!(!cc.has_credit());
-        // The first request is no longer enough, and little of it is left.
+        // The first request no longer suffices: another one is sent.
         assert_eq!(demand(&mut cc), Some(packets(130 + again)));
     }
 }
 
 //= docs/specs/eqds.md#EQDS-6 demand
 #[test]
-fn trims_are_the_receivers_to_count_other_losses_ours() {
+fn trims_add_no_demand_but_other_losses_do() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(packets(1)), BDP_PACKETS));
     (0..7).for_each(|_| cc.on_loss(path().at_ps(0), PACKET, LossCause::Trimmed));
-    // 101 packets went, 50 of them queued: the sender would have stopped there.
+    // 101 packets were sent, 50 of them while queued: the sender would have stopped there.
     cc.state.speculated = packets(50);
     assert_eq!(demand(&mut cc), None);
     cc.on_loss(path().at_ps(0), PACKET, LossCause::SackGap);
@@ -112,23 +112,23 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
 
 //= docs/specs/eqds.md#EQDS-19 one packet in advance
 #[test]
-fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
-    let asked = |bytes: u64| {
+fn a_sender_requests_one_packet_in_advance() {
+    let requested = |bytes: u64| {
         let mut cc = sender();
         cc.on_queued(&path(), bytes, true);
         demand(&mut cc)
     };
     let sizes = [1, 2, 50, BDP_PACKETS + 1].map(packets);
-    assert_eq!(sizes.map(asked), [Some(0), Some(packets(1)), Some(packets(1)), Some(packets(1))]);
-    assert_eq!(asked(packets(1) + 100), Some(100), "what is left after the first packet");
+    assert_eq!(sizes.map(requested), [Some(0), Some(packets(1)), Some(packets(1)), Some(packets(1))]);
+    assert_eq!(requested(packets(1) + 100), Some(100), "the rest after the first packet");
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), demand(&mut cc)), (Some(packets(1)), None));
-    // One packet went before the first acknowledgement came.
+    // One packet was sent before the first acknowledgement arrived.
     cc.on_send(path().at_ps(0), PACKET);
     cc.on_ack(path().at_ps(0), &AckInfo::default());
     assert_eq!(demand(&mut cc), Some(packets(49)));
-    // A second message of an idle sender, which has used all its credit.
+    // A second message of an idle sender without credit.
     cc.on_pull(&path(), packets(49));
     assert_eq!(drain(&mut cc), 49);
     cc.on_queued(&path(), packets(50), true);
@@ -137,21 +137,21 @@ fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
 
 //= docs/specs/eqds.md#EQDS-8 size of a request
 #[test]
-fn a_long_message_is_asked_for_piece_by_piece() {
+fn a_long_message_is_requested_in_parts() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(100_000), true);
     let window = 3 * 416_850;
     assert_eq!(demand(&mut cc), Some(window));
     drain(&mut cc);
-    let (mut requests, mut told, mut pulled) = (0u64, window, 0);
+    let (mut requests, mut requested, mut pulled) = (0u64, window, 0);
     while pulled + u64::from(PACKET) <= packets(50_000) {
         pulled += u64::from(PACKET);
-        assert!(pulled <= told, "the receiver always has something left to grant");
+        assert!(pulled <= requested, "the receiver never runs out of demand");
         cc.on_pull(&path(), pulled);
         assert_eq!(drain(&mut cc), 1);
         if let Some(now) = demand(&mut cc) {
             assert_eq!(now, pulled + window);
-            (requests, told) = (requests + 1, now);
+            (requests, requested) = (requests + 1, now);
         }
     }
     assert!(requests.abs_diff(packets(50_000) / (window / 2)) <= 2, "{requests}");
@@ -159,7 +159,7 @@ fn a_long_message_is_asked_for_piece_by_piece() {
 
 //= docs/specs/eqds.md#EQDS-2 speculation
 #[test]
-fn credit_left_over_counts_towards_the_next_speculation() {
+fn unused_credit_reduces_the_next_speculation() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(150), true);
     let _ = demand(&mut cc);
@@ -167,7 +167,7 @@ fn credit_left_over_counts_towards_the_next_speculation() {
     cc.on_loss(path().at_ps(0), PACKET, LossCause::Timeout);
     let _ = demand(&mut cc);
     cc.on_pull(&path(), packets(50));
-    // The packet declared lost had arrived: 49 go, and credit for one is left.
+    // The packet declared lost had arrived: 49 are sent, and credit for one is left.
     (0..49).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
     cc.on_queued(&path(), packets(300), true);
     assert_eq!(drain(&mut cc), BDP_PACKETS);
@@ -177,7 +177,7 @@ fn credit_left_over_counts_towards_the_next_speculation() {
 //= docs/specs/eqds.md#EQDS-5 totals
 //= docs/specs/eqds.md#EQDS-9 excess credit
 #[test]
-fn more_credit_than_there_can_be_is_not_believed() {
+fn credit_beyond_the_possible_is_ignored() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(200), true);
     assert_eq!(demand(&mut cc), Some(packets(99)));
@@ -195,11 +195,11 @@ fn more_credit_than_there_can_be_is_not_believed() {
     assert_eq!(drain(&mut cc), (2 * 3 * 416_850u64).div_ceil(u64::from(PACKET)));
 }
 
-/// How far a time may be from the exact one, by rounding: a pacer that makes up for a pause counts
-/// 16 gaps back from the present, each of whole steps.
+/// The maximum rounding error of a time: a pacer that catches up after a pause counts 16 gaps back
+/// from the present, each rounded to whole steps.
 const ROUNDING_PS: u128 = 18 * Time::STEP_PS as u128;
 
-/// The literal pacer: a list of those that wait, and time as an exact fraction.
+/// The literal pacer: a list of waiting entries, and time as an exact fraction.
 struct Literal {
     bps: u128,
     waiting: VecDeque<usize>,
@@ -241,13 +241,13 @@ impl Literal {
         entry.granted += bytes;
         entry.room -= bytes;
         entry.repeat = false;
-        let (told, more) = (entry.granted, entry.target > entry.granted && entry.room > 0);
+        let (requested, more) = (entry.granted, entry.target > entry.granted && entry.room > 0);
         let gap = u128::from(bytes.max(64)) * 8_000_000_000_000;
         self.next = self.next.max(now.saturating_sub(16 * gap)) + gap;
         if more {
             self.waiting.push_back(index);
         }
-        Some((index as u32, told))
+        Some((index as u32, requested))
     }
 }
 
@@ -278,12 +278,12 @@ proptest! {
     //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     //= docs/specs/eqds.md#EQDS-17 requests without room
     #[test]
-    fn the_pacer_is_the_literal_one(
+    fn the_pacer_agrees_with_a_literal_one(
         ops in prop::collection::vec(op(), 1..300),
         pulls in prop::collection::vec((1u64..9_000, 0u64..60_000, 0u64..3_000_000), 5..6),
         (gbps, share) in (1u64..800, 500u64..=1_000),
     ) {
-        // Bytes take a whole number of 2^-16 ps or very nearly, and gaps whole steps of time.
+        // One byte takes a whole number of 2^-16 ps or nearly so, and gaps are whole steps of time.
         let mut pacer = PullPacer::new(gbps * 1_000_000_000, Ratio::permille(share));
         let bps = u128::from(gbps) * u128::from(share) * 1_000_000;
         let entry = |&(pull, bytes, retry_ps): &(u64, u64, u64)| {
@@ -322,8 +322,7 @@ proptest! {
                 }
                 Op::Poll(by_ps) => {
                     now_ps += by_ps;
-                    // Rounding must not decide: look where both agree that it is time, or that it
-                    // is not.
+                    // Rounding must not decide: poll where both agree whether a pull is due.
                     let close = literal.next.abs_diff(u128::from(now_ps) * bps) < ROUNDING_PS * bps;
                     now_ps += if close { 2 * ROUNDING_PS as u64 } else { 0 };
                     loop {
@@ -345,7 +344,7 @@ proptest! {
 
 //= docs/specs/eqds.md#EQDS-11 one queue
 #[test]
-fn pulls_go_round_and_stop_where_demand_ends() {
+fn pulls_take_turns_and_end_with_the_demand() {
     let mut pacer = PullPacer::new(400_000_000_000, Ratio::permille(1_000));
     let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000, CreditBound::NONE)).collect();
     for (entry, target) in entries.iter().zip([12_000, 4_100, 20_000]) {
@@ -371,13 +370,13 @@ fn pulls_go_round_and_stop_where_demand_ends() {
         (500 + 8 * turn + 2_000, 12, 20_000),
     ];
     assert_eq!(order, expected);
-    // The link is taken until 9 turns have gone by, for every asker.
+    // The link is occupied until 9 turns have passed, for every requester.
     pacer.on_target(at(625), entries[0], 13_000);
     assert_eq!(pacer.poll_timeout(), Some(at(500 + 9 * turn + 2_000)));
 }
 
 #[test]
-fn entries_are_used_again_and_the_closed_get_nothing() {
+fn entries_are_reused_and_closed_ones_get_no_pulls() {
     let mut pacer = PullPacer::new(100_000_000_000, Ratio::permille(990));
     let first = pacer.open(1, 100, CreditBound::NONE);
     let second = pacer.open(2, 100, CreditBound::NONE);
@@ -396,7 +395,7 @@ fn entries_are_used_again_and_the_closed_get_nothing() {
 }
 
 #[test]
-fn any_numbers_do_no_harm() {
+fn no_pacer_input_causes_a_panic() {
     let mut pacer = PullPacer::new(0, Ratio::default());
     let entry = pacer.open(0, 0, CreditBound::NONE);
     pacer.on_target(Time::NEVER, entry, u64::MAX);
@@ -413,6 +412,6 @@ fn any_numbers_do_no_harm() {
 }
 
 #[test]
-fn state_is_as_small_as_said() {
+fn sizes_of_states_are_as_documented() {
     assert_eq!(<Eqds as Scheme>::STATE_BYTES, 64);
 }

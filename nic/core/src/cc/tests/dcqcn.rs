@@ -20,7 +20,7 @@ fn rates(cc: &Dcqcn) -> (u64, u64) {
 }
 
 #[test]
-fn it_begins_at_the_links_rate_and_stays_there() {
+fn the_initial_rate_is_that_of_the_link() {
     //= docs/specs/dcqcn.md#DQN-1 initial rate
     //= docs/specs/dcqcn.md#DQN-9 pacing
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -36,7 +36,7 @@ fn it_begins_at_the_links_rate_and_stays_there() {
 }
 
 #[test]
-fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
+fn a_mark_cuts_by_half_of_alpha_once_per_interval() {
     //= docs/specs/dcqcn.md#DQN-2 notifications
     //= docs/specs/dcqcn.md#DQN-3 rate decrease
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -47,10 +47,10 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
     cc.on_ack(path().at_ps(60 * US), &mark(true));
     assert_eq!(rates(&cc), (25_000, 50_000), "alpha is still 1");
     cc.on_loss(path().at_ps(111 * US), 1_000, LossCause::Timeout);
-    assert_eq!(rates(&cc), (12_500, 25_000), "losses too");
+    assert_eq!(rates(&cc), (12_500, 25_000), "a loss cuts, too");
     //= docs/specs/dcqcn.md#DQN-8 losses
     cc.on_gone_back(1_000);
-    assert_eq!(rates(&cc), (12_500, 25_000), "but not what only goes again with a lost packet");
+    assert_eq!(rates(&cc), (12_500, 25_000), "go-back-N retransmissions after a loss do not cut");
     let mut cc = Dcqcn::make(&DcqcnConfig { losses: false, ..DcqcnConfig::default() }, &path());
     cc.on_loss(path().at_ps(0), 1_000, LossCause::Timeout);
     assert_eq!(rates(&cc).0, 100_000);
@@ -58,7 +58,7 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
 
 //= docs/specs/dcqcn.md#DQN-10 a learned rate
 #[test]
-fn a_learned_rate_is_the_links_until_the_first_notification() {
+fn a_learned_rate_applies_until_the_first_notification() {
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &Path::new(8 * US, LINK / 10, 1_000));
     assert_eq!(rates(&cc), (10_000, 10_000));
     cc.on_start(&path());
@@ -69,7 +69,7 @@ fn a_learned_rate_is_the_links_until_the_first_notification() {
 }
 
 #[test]
-fn time_brings_the_rate_back() {
+fn the_rate_recovers_with_time() {
     //= docs/specs/dcqcn.md#DQN-5 triggers of a rate increase
     //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -81,14 +81,14 @@ fn time_brings_the_rate_back() {
     };
     assert_eq!(after(&mut cc, 1), (37_500, 50_000));
     assert_eq!(after(&mut cc, 2), (43_750, 50_000));
-    assert_eq!(after(&mut cc, 5), (49_218, 50_000), "three in one go");
+    assert_eq!(after(&mut cc, 5), (49_218, 50_000), "three events at once");
     assert_eq!(after(&mut cc, 6), (49_659, 50_100), "additive: the target moves by 100 Mb/s");
     assert_eq!(after(&mut cc, 7), (49_929, 50_200));
-    assert_eq!(after(&mut cc, 500).1, 50_200 + 100 * 256, "a silence counts for 256 at most");
+    assert_eq!(after(&mut cc, 500).1, 50_200 + 100 * 256, "an idle period counts for at most 256 events");
 }
 
 #[test]
-fn time_and_bytes_together_rise_faster_and_faster() {
+fn timer_and_byte_counter_together_increase_faster() {
     //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     let own = DcqcnConfig { counter_bytes: ByteSize::new(1_000), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::make(&own, &path());
@@ -107,7 +107,7 @@ fn time_and_bytes_together_rise_faster_and_faster() {
 }
 
 #[test]
-fn a_learned_rate_is_that_of_the_start() {
+fn a_learned_rate_replaces_the_initial_one() {
     //= docs/specs/dcqcn.md#DQN-10 a learned rate
     let (mut cc, learned) = (Dcqcn::make(&DcqcnConfig::default(), &path()), Path { link_bps: LINK / 4, ..path() });
     cc.on_start(&learned);
@@ -127,7 +127,8 @@ fn alpha_decays_by_time() {
     assert!((alpha - (255.0 / 256.0f64).powi(256)).abs() < 1e-6, "{alpha}");
 }
 
-/// The text in floating point: rates in bits a second, every timer's event on its own.
+/// The specification in floating point: rates in bits per second, every timer event handled
+/// separately.
 #[derive(Debug)]
 struct Literal {
     rc: f64,
@@ -207,10 +208,11 @@ impl Literal {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// DQN-1 to DQN-8: within a millionth of the text in floating point, whose timers fire one by one.
+    /// DQN-1 to DQN-8: within a millionth of the specification in floating point with one event per
+    /// timer.
     //= docs/specs/dcqcn.md#DQN-7 lazy timers
     #[test]
-    fn dcqcn_is_the_text_without_timers(
+    fn dcqcn_agrees_with_its_specification_in_floating_point(
         counter in 1_000..200_000u64,
         steps in prop::collection::vec((0..200 * US / Time::STEP_PS, 0..4u8, 1..50_000u32), 1..300),
     ) {
@@ -232,9 +234,9 @@ proptest! {
                 }
             }
             let alpha = f64::from(cc.state.alpha) / f64::from(1 << 30);
-            prop_assert!((alpha - literal.alpha).abs() < 1e-5, "{alpha} against {}", literal.alpha);
+            prop_assert!((alpha - literal.alpha).abs() < 1e-5, "{alpha}, literally {}", literal.alpha);
             for (ours, theirs) in [(cc.state.rate_bps, literal.rc), (cc.state.target_bps, literal.rt)] {
-                prop_assert!((ours as f64 / theirs - 1.0).abs() < 1e-4, "{ours} against {theirs}");
+                prop_assert!((ours as f64 / theirs - 1.0).abs() < 1e-4, "{ours}, literally {theirs}");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Every control in a closed loop: flows that share one queue, which marks between a fifth and four
-//! fifths of its 100 packets and trims beyond.
+//! Every congestion control in a closed loop: flows share one queue of 100 packets, which marks
+//! between 20 and 80 packets and trims beyond 100.
 
 use std::vec::Vec;
 
@@ -26,11 +26,11 @@ struct Loop {
     path: Path,
     control: ControlConfig,
     slot: u64,
-    /// When the queue has sent all that it holds, in slots.
+    /// When the queue will be empty, in slots.
     free_at: u64,
     longest: u64,
     trims: u64,
-    /// Credit of marks: the deterministic half of random early detection.
+    /// Accumulated marking probability: a deterministic form of random early detection.
     mark: u64,
     feedback: Agenda<Feedback>,
 }
@@ -52,7 +52,7 @@ impl Loop {
         }
     }
 
-    /// Runs for a number of slots and returns what each flow delivered in them.
+    /// Runs for a number of slots and returns the number of packets that each flow delivered.
     fn run(&mut self, slots: u64) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(|flow| flow.delivered).collect();
         self.longest = 0;
@@ -126,8 +126,8 @@ impl Loop {
     }
 }
 
-/// The controls that react, and how many slots they take to settle: DCQCN's timers are 660 slots
-/// long.
+/// The reactive controls, and the number of slots in which they converge: DCQCN's timers take 660
+/// slots.
 const REACTIVE: [(CcKind, u64); 4] =
     [(CcKind::Dctcp, 40_000), (CcKind::MSwift, 40_000), (CcKind::Nscc, 40_000), (CcKind::Dcqcn, 400_000)];
 
@@ -151,13 +151,13 @@ fn a_late_flow_gets_its_share_and_queues_stay_short() {
         let (first, second) = (shares[0], shares[1]);
         assert!(first + second >= settle * 93 / 100, "{kind}: {shares:?} of {settle}");
         assert!(first.abs_diff(second) * 4 <= first + second, "{kind}: {shares:?}");
-        // DCQCN has no window, and 50 us between two cuts: time for its queue to fill.
+        // DCQCN has no window, and 50 us between two cuts, in which its queue fills.
         assert!(two.longest <= 90 || kind == CcKind::Dcqcn, "{kind}: {} packets wait", two.longest);
     }
 }
 
 #[test]
-fn sixteen_flows_at_once_settle_without_trims() {
+fn sixteen_flows_at_once_converge_without_trims() {
     for (kind, settle) in REACTIVE {
         let mut many = Loop::new(kind, &[0; 16]);
         many.run(settle);

@@ -6,7 +6,7 @@ use super::*;
 use crate::cc::mswift::MSwift;
 use crate::units::ByteSize;
 
-/// 10 us and 400 Gb/s, in times that are whole ticks: 500,000 bytes, and 113,000 take 2.26 us.
+/// 10 us and 400 Gb/s, with times that are whole ticks: 500,000 bytes; 113,000 bytes take 2.26 us.
 const RTT_PS: u64 = 10_000 << 10;
 
 /// Tick counts that are whole steps of time.
@@ -26,7 +26,7 @@ fn ack(rtt_ps: u64, bytes: u64) -> AckInfo {
     AckInfo { rtt_ps, hops: 5, ..acks(bytes, 1, 0) }
 }
 
-/// The text in floating point: times in ticks, windows in packets.
+/// The specification in floating point: times in ticks, windows in packets.
 #[derive(Debug)]
 struct Literal {
     cwnd: f64,
@@ -88,7 +88,7 @@ impl Literal {
         }
     }
 
-    /// Returns how far the delay was from the target.
+    /// Returns the distance of the delay from the target.
     fn on_ack(&mut self, now: f64, delay: f64, hops: u8, packets: f64) -> f64 {
         self.delays.push(delay);
         self.timeouts = 0;
@@ -113,7 +113,7 @@ impl Literal {
 }
 
 #[test]
-fn it_begins_with_the_window_of_the_target_delay() {
+fn the_initial_window_is_that_of_the_target_delay() {
     //= docs/specs/mswift.md#MSW-8 first and largest window
     let bdp = bdp_bytes(RTT_PS, LINK_BPS);
     assert_eq!(make(|_| ()).window_bytes(&path()), bdp + 113_000);
@@ -127,8 +127,8 @@ fn it_begins_with_the_window_of_the_target_delay() {
 #[test]
 fn the_target_follows_the_hops() {
     //= docs/specs/mswift.md#MSW-2 target delay
-    // 113,000 bytes are 2.26 us: over five switches a delay of 11.5 us beyond the base of 10.24 is
-    // below the target, over two not.
+    // 113,000 bytes take 2.26 us: a delay of 11.5 us beyond the base of 10.24 us is below the
+    // target across five switches, but not across two.
     let grows = |hops: u8, queue_hops: u8| {
         let mut cc = make(|own| own.queue_hops = queue_hops);
         let before = cc.window_bytes(&path());
@@ -151,7 +151,7 @@ fn a_few_slow_paths_do_not_count() {
         cc.window_bytes(&path()) < bdp_bytes(RTT_PS, LINK_BPS)
     };
     assert_eq!([1, 7, 9].map(|slow| shrinks(16, slow)), [false, false, true]);
-    assert!(shrinks(1, 1), "Swift itself follows the latest");
+    assert!(shrinks(1, 1), "Swift itself uses the latest delay");
 }
 
 #[test]
@@ -172,17 +172,17 @@ fn a_window_below_a_packet_is_paced() {
     let wait_ps = cc.poll_send(path().at_ps(now_ps)).since(at(now_ps));
     assert!(wait_ps.abs_diff(100 * RTT_PS) < RTT_PS, "a hundredth of a packet: {wait_ps}");
     (0..200).for_each(|_| cc.on_ack(path().at_ps(now_ps), &ack(RTT_PS, 4150)));
-    assert_eq!(cc.poll_send(path().at_ps(now_ps)), at(now_ps), "not once the window is a packet again");
+    assert_eq!(cc.poll_send(path().at_ps(now_ps)), at(now_ps), "no pacing once the window is a packet again");
 }
 
 #[test]
-fn a_window_that_cannot_shrink_has_not_shrunk() {
+fn a_cut_at_the_minimum_window_does_not_count() {
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     let mut cc = make(|_| ());
     for n in 1..=5 {
         cc.on_loss(path().at_ps(n * RTT_PS), PACKET, LossCause::Timeout);
     }
-    // The window is the least one: this cuts nothing, so that the next may.
+    // The window is at its minimum: this loss cuts nothing, so that the next one may.
     cc.on_loss(path().at_ps(7 * RTT_PS), PACKET, LossCause::Timeout);
     (0..200).for_each(|_| cc.on_ack(path().at_ps(7 * RTT_PS), &ack(RTT_PS, 4150)));
     let before = cc.window_bytes(&path());
@@ -193,13 +193,13 @@ fn a_window_that_cannot_shrink_has_not_shrunk() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// MSW-1 to MSW-8: within a thousandth of the text in floating point.
+    /// MSW-1 to MSW-8: within a thousandth of the specification in floating point.
     //= docs/specs/mswift.md#MSW-3 flow scaling
     //= docs/specs/mswift.md#MSW-4 increase
     //= docs/specs/mswift.md#MSW-5 decrease
     //= docs/specs/mswift.md#MSW-10 integers
     #[test]
-    fn mswift_is_the_text_in_integers(
+    fn mswift_agrees_with_its_specification_in_floating_point(
         packet_bytes in 500..=9000u32,
         initial in 10_000..2_000_000u64,
         feedback in prop::collection::vec((0..320u64, 9_000..80_000u64, 1..=8u8, 1..=4u64, 0..40u8), 1..400),
@@ -222,10 +222,10 @@ proptest! {
             }
             let ours = cc.state.window as f64 / 65_536.0 / f64::from(packet_bytes);
             if margin < 3.0 {
-                // Rounding may decide otherwise here: begin again from the same.
+                // Rounding may change a decision here: end the comparison.
                 return Ok(());
             }
-            prop_assert!((ours / literal.cwnd - 1.0).abs() < 1e-3, "{ours} against {}", literal.cwnd);
+            prop_assert!((ours / literal.cwnd - 1.0).abs() < 1e-3, "{ours}, literally {}", literal.cwnd);
         }
     }
 }

@@ -4,8 +4,7 @@ use super::*;
 use crate::cc::nscc::Nscc;
 use crate::units::Micros;
 
-/// The reference network's: 12 us at 100 Gb/s, so that both scales are 1 at a target delay of 12
-/// us.
+/// The reference network: 12 us at 100 Gb/s, so that both scales are 1 at a target delay of 12 us.
 const RTT_PS: u64 = 12_000_000;
 const PACKET_BYTES: u64 = 4_000;
 
@@ -27,20 +26,20 @@ fn four_cases_of_mark_and_delay() {
     //= docs/specs/nscc.md#NSC-5 four cases
     //= docs/specs/nscc.md#NSC-6 proportional increase
     //= docs/specs/nscc.md#NSC-9 when growth is added
-    // A round trip of acknowledgements at a window of 100,000 bytes, too early for the slow growth
+    // A round trip of acknowledgements at a window of 100,000 bytes, too short for the slow growth
     // of 0.15 packets.
     let grown = |delay_ps: u64, marked: bool| {
         let mut cc = at(100_000);
         (0..25).for_each(|_| cc.on_ack(path().at_ps(RTT_PS - Time::STEP_PS), &ack(delay_ps, marked, PACKET_BYTES)));
-        // The ninth, the eighteenth and so on adjust, so that 18 count by now.
+        // Every ninth acknowledgement adjusts the window, so that 18 have been counted by now.
         (cc.window_bytes(&path()) as i64 - 100_000) * 25 / 18
     };
     let is = |got: i64, packets: f64| (got as f64 / 4_000.0 - packets).abs() < 0.35;
     assert!(is(grown(RTT_PS, false), 5.0), "fair: {}", grown(RTT_PS, false));
-    assert!(is(grown(RTT_PS / 2, false), 2.0), "half of the most: {}", grown(RTT_PS / 2, false));
+    assert!(is(grown(RTT_PS / 2, false), 2.0), "half of the maximum: {}", grown(RTT_PS / 2, false));
     assert!(is(grown(RTT_PS / 4, false), 3.0), "three quarters: {}", grown(RTT_PS / 4, false));
     assert_eq!(grown(RTT_PS / 2, true), 0, "only the path is bad");
-    assert_eq!(grown(RTT_PS, true), 0, "not before the average says so");
+    assert_eq!(grown(RTT_PS, true), 0, "no reduction until the average exceeds the target");
 }
 
 #[test]
@@ -51,20 +50,20 @@ fn a_window_without_delay_begins_fast_increase() {
     let before = cc.window_bytes(&path());
     (10..20).for_each(|n| cc.on_ack(path().at_ps(n * Time::STEP_PS), &ack(999_000, false, PACKET_BYTES)));
     let fast = cc.window_bytes(&path()) - before;
-    assert!((9_000..=14_000).contains(&fast), "a quarter of what is acknowledged, {fast}");
+    assert!((9_000..=14_000).contains(&fast), "a quarter of the acknowledged bytes, {fast}");
     cc.on_ack(path().at_ps(20 * Time::STEP_PS), &ack(1_001_000, false, PACKET_BYTES));
     assert!(!cc.state.is_fast);
 }
 
 #[test]
-fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
+fn marks_with_delay_decrease_once_per_round_trip() {
     //= docs/specs/nscc.md#NSC-8 multiplicative decrease
     //= docs/specs/nscc.md#NSC-3 average delay
     let mut cc = at(150_000);
     let mut now_ps = 100 * RTT_PS;
     let mut cuts = 0;
     let mut steps = 0;
-    // 3 targets: the average passes 1 after about a third of 80.
+    // At 3 targets, the average exceeds 1 after about a third of 80 acknowledgements.
     while cuts < 3 {
         now_ps += RTT_PS / 16;
         let before = cc.window_bytes(&path());
@@ -73,17 +72,20 @@ fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
         steps += 1;
         assert!(steps < 200);
     }
-    assert!((32 + 33..32 + 50).contains(&steps), "the average needs 33, two more round trips 17 each: {steps}");
+    assert!(
+        (32 + 33..32 + 50).contains(&steps),
+        "33 for the average, then 17 for each of two more round trips: {steps}"
+    );
 }
 
 #[test]
-fn quick_adapt_sets_the_window_to_what_got_through() {
+fn quick_adapt_sets_the_window_to_the_delivered_bytes() {
     //= docs/specs/nscc.md#NSC-4 quick adapt
     //= docs/specs/nscc.md#NSC-10 losses
     let mut cc = at(150_000);
     let period_ps = 2 * RTT_PS;
     cc.on_ack(path().at_ps(RTT_PS), &ack(0, false, PACKET_BYTES));
-    // Two packets get through in a period, and a trim comes after its end.
+    // Two packets are delivered in a period, and a trim is reported after its end.
     let info = |bytes| AckInfo { in_flight_bytes: 100_000, ..ack(RTT_PS, true, bytes) };
     cc.on_ack(path().at_ps(RTT_PS + period_ps / 2), &info(2 * PACKET_BYTES));
     cc.on_loss(path().at_ps(RTT_PS + period_ps + Time::STEP_PS), 4_000, LossCause::Trimmed);
@@ -94,11 +96,11 @@ fn quick_adapt_sets_the_window_to_what_got_through() {
         assert_eq!(cc.window_bytes(&path()), 2 * PACKET_BYTES, "{n}");
     }
     cc.on_loss(path().at_ps(RTT_PS + period_ps + 100 * Time::STEP_PS), 4_000, LossCause::Trimmed);
-    assert_eq!(cc.window_bytes(&path()), PACKET_BYTES, "the flight is over");
+    assert_eq!(cc.window_bytes(&path()), PACKET_BYTES, "that flight is over");
 }
 
 #[test]
-fn much_that_gets_through_forbids_quick_adapt() {
+fn no_quick_adapt_after_enough_delivered_bytes() {
     //= docs/specs/nscc.md#NSC-4 quick adapt
     let mut cc = at(150_000);
     cc.on_ack(path().at_ps(RTT_PS), &ack(RTT_PS, false, PACKET_BYTES));
@@ -110,7 +112,7 @@ fn much_that_gets_through_forbids_quick_adapt() {
     assert_eq!(cc.window_bytes(&path()), before - 8_000);
 }
 
-/// The text in floating point: times in ps, bytes.
+/// The specification in floating point: times in ps, windows in bytes.
 #[derive(Debug, Default)]
 struct Literal {
     cwnd: f64,
@@ -249,12 +251,12 @@ impl Literal {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// NSC-1 to NSC-10: within a thousandth of the text in floating point.
+    /// NSC-1 to NSC-10: within a thousandth of the specification in floating point.
     //= docs/specs/nscc.md#NSC-1 scaled constants
     //= docs/specs/nscc.md#NSC-2 delay
     //= docs/specs/nscc.md#NSC-11 target delay
     #[test]
-    fn nscc_is_the_text_in_integers(
+    fn nscc_agrees_with_its_specification_in_floating_point(
         packet_bytes in 500..=9000u32,
         (initial, link_gbps, rtt_us) in (1_000..2_000_000u64, 100..800u64, 8..60u64),
         feedback in prop::collection::vec(
@@ -272,7 +274,7 @@ proptest! {
                 cc.on_loss(config.at_ps(now_ps), packet_bytes, cause);
                 literal.on_loss(now_ps as f64, packet_bytes.into(), cause);
             } else {
-                // Every fourth is early: within a microsecond of the base or before it.
+                // Every fourth delay is short: within a microsecond of the base, or below it.
                 let rtt_ps = if late_ps % 4 == 0 { base.base_rtt_ps + late_ps % 1_500_000 - 50_000 } else { base.base_rtt_ps + late_ps };
                 let bytes = packets * u64::from(packet_bytes);
                 let info = AckInfo { rtt_ps, in_flight_bytes, ..acks(bytes, 1, u16::from(marked)) };
@@ -282,10 +284,10 @@ proptest! {
             let ours = cc.state.window as f64 / 65_536.0;
             let close = (literal.avg / literal.target - 1.0).abs() < 1e-4;
             if close || (literal.avg - 999_424.0).abs() < 4_096.0 || (literal.clear - literal.cwnd).abs() < 2.0 {
-                // Rounding may decide otherwise here.
+                // Rounding may change a decision here.
                 return Ok(());
             }
-            prop_assert!((ours / literal.cwnd - 1.0).abs() < 1e-3, "{ours} against {literal:?}");
+            prop_assert!((ours / literal.cwnd - 1.0).abs() < 1e-3, "{ours}, literally {literal:?}");
         }
     }
 }

@@ -5,8 +5,8 @@ use super::*;
 const PACKET: u32 = 4_000;
 const RTT_PS: u64 = 12_000_000;
 
-/// A window of this number of packets at 100 Gb/s and 12 us, for which EQDS alone requests three
-/// BDPs: 112 packets.
+/// A path with a window of this number of packets at 100 Gb/s and 12 us, for which EQDS alone
+/// requests three BDPs: 112 packets.
 fn path(window: u64) -> Path {
     let bytes = window * u64::from(PACKET);
     Path { initial_window_bytes: bytes, max_window_bytes: bytes, ..Path::new(RTT_PS, 100_000_000_000, PACKET) }
@@ -21,7 +21,7 @@ fn packets(count: u64) -> u64 {
 }
 
 #[test]
-fn the_credit_and_the_window_must_both_let_a_packet_go() {
+fn credit_and_window_must_both_admit_a_packet() {
     //= docs/specs/nscc-eqds.md#NSE-1 window and credit
     let path = path(10);
     let mut cc = at(10);
@@ -29,7 +29,7 @@ fn the_credit_and_the_window_must_both_let_a_packet_go() {
     assert_eq!(cc.window_bytes(&path), packets(10));
     cc.on_queued(&path, packets(1_000), true);
     assert!(cc.has_credit(), "it speculates");
-    // A NACK ends speculation, and takes its packet off the window.
+    // A NACK ends speculation, and removes its packet from the window.
     cc.on_send(path.at_ps(0), PACKET);
     cc.on_loss(path.at_ps(RTT_PS), PACKET, LossCause::Trimmed);
     assert_eq!((cc.has_credit(), cc.window_bytes(&path)), (false, packets(9)));
@@ -40,20 +40,20 @@ fn the_credit_and_the_window_must_both_let_a_packet_go() {
 }
 
 #[test]
-fn a_sender_asks_for_its_window_and_a_packet() {
+fn a_sender_requests_its_window_and_a_packet() {
     //= docs/specs/nscc-eqds.md#NSE-2 requests limited by the window
-    let asked = |window: u64, cc: CcKind| {
+    let requested = |window: u64, cc: CcKind| {
         let mut cc = AnyCc::new(&cc.into(), &path(window));
         cc.on_queued(&path(window), packets(1_000), true);
         cc.on_loss(path(window).at_ps(0), 0, LossCause::Timeout);
         cc.poll_request(&path(window), false).unwrap().demand_bytes
     };
-    assert_eq!([10, 60, 500].map(|window| asked(window, CcKind::NsccEqds)), [packets(11), packets(61), 450_000]);
-    assert_eq!(asked(10, CcKind::Eqds), 450_000);
+    assert_eq!([10, 60, 500].map(|window| requested(window, CcKind::NsccEqds)), [packets(11), packets(61), 450_000]);
+    assert_eq!(requested(10, CcKind::Eqds), 450_000);
 }
 
 #[test]
-fn what_the_last_port_trims_leaves_the_window() {
+fn trims_at_the_last_port_do_not_reduce_the_window() {
     //= docs/specs/nscc-eqds.md#NSE-3 trimmed by the last port
     let left = |kind: CcKind, cause: LossCause| {
         let mut cc = AnyCc::new(&kind.into(), &path(10));
@@ -65,8 +65,8 @@ fn what_the_last_port_trims_leaves_the_window() {
     for cause in [LossCause::Trimmed, LossCause::Timeout, LossCause::SackGap] {
         assert_eq!(left(CcKind::NsccEqds, cause), 9, "{cause:?}");
     }
-    assert_eq!(left(CcKind::Nscc, LossCause::TrimmedLast), 9, "alone it has no other answer");
-    // A period without delivered bytes makes the next trim a quick adaptation, regardless of its
+    assert_eq!(left(CcKind::Nscc, LossCause::TrimmedLast), 9, "NSCC alone always reduces the window");
+    // After a period without delivered bytes the next trim is a quick adaptation, regardless of its
     // port.
     let mut cc = at(10);
     (0..2).for_each(|n| cc.on_loss(path(10).at_ps(n * 4 * RTT_PS + 1_024), PACKET, LossCause::TrimmedLast));

@@ -102,7 +102,7 @@ mod tests {
         stats
     }
 
-    /// The definitions, word by word, over the whole list of arrivals.
+    /// Computes the statistics literally from their definitions over the whole list of arrivals.
     fn literal(arrivals: &[(u64, bool)]) -> (u64, u64, Vec<u64>) {
         let (mut reordered, mut unexpected, mut degrees) = (0, 0, vec![0; DEGREES]);
         for (at, &(psn, again)) in arrivals.iter().enumerate() {
@@ -128,13 +128,13 @@ mod tests {
     //= docs/specs/transport.md#TRN-60 expected against received
     //= docs/specs/transport.md#TRN-61 degree of reordering
     #[test]
-    fn what_each_order_of_arrivals_comes_to() {
+    fn statistics_of_typical_orders_of_arrival() {
         let cases: [(&[u64], u64, u64, &[u64]); 6] = [
             (&[0, 1, 2, 3], 0, 0, &[]),
-            // One late packet: it is behind, and so is the expectation before and after it.
+            // One late packet is reordered; it, the packet before and the one after are unexpected.
             (&[0, 2, 1, 3], 1, 3, &[1]),
             (&[1, 2, 3, 0, 4], 1, 3, &[0, 1]),
-            // A lost packet: nothing is behind.
+            // A lost packet: nothing is reordered.
             (&[0, 1, 3, 4], 0, 1, &[]),
             (&[3, 2, 1, 0], 3, 4, &[1, 2]),
             (&[8, 0, 1, 2, 3, 4, 5, 6, 7], 8, 2, &[1, 2, 4, 1]),
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_are_those_of_the_definitions(arrivals in prop::collection::vec((0_u64..5_000, prop::bool::weighted(0.2)), 0..300)) {
+        fn counts_agree_with_the_definitions(arrivals in prop::collection::vec((0_u64..5_000, prop::bool::weighted(0.2)), 0..300)) {
             let stats = count(&arrivals);
             let (reordered, unexpected, degrees) = literal(&arrivals);
             prop_assert_eq!((stats.reordered, stats.unexpected), (reordered, unexpected));
@@ -168,7 +168,7 @@ mod tests {
         }
 
         #[test]
-        fn sums_are_those_of_all_packets(one in prop::collection::vec(0_u64..500, 0..60), two in prop::collection::vec(0_u64..500, 0..60)) {
+        fn sums_of_two_connections_count_all_packets(one in prop::collection::vec(0_u64..500, 0..60), two in prop::collection::vec(0_u64..500, 0..60)) {
             let stats = [one, two].map(|psns| count(&psns.into_iter().map(|psn| (psn, false)).collect::<Vec<_>>()));
             let mut sum = stats[0].degrees;
             sum.add(&stats[1].degrees);

@@ -29,7 +29,7 @@ const CLEAN: Channel = Channel {
     dead_paths: 0,
 };
 
-/// Sends `messages` until all are delivered, and checks what must hold at the end.
+/// Sends `messages` until all are delivered, and checks the invariants at the end.
 fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Pair {
     let mut pair = Pair::new(config, channel, messages, seed);
     pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
@@ -53,12 +53,12 @@ fn check(pair: &Pair, messages: &[u64]) {
     assert_eq!((sent.bytes_sent, sent.bytes_acked, received.bytes), (bytes, bytes, bytes));
     assert_eq!(sent.packets_sent, packets + sent.retransmits);
     assert_eq!(sent.retransmits, declared_lost(sent) - sent.late_acks);
-    let fate = pair.fate;
-    assert_eq!(fate.sent, sent.packets_sent + sent.grant_requests);
-    assert_eq!(received.frames, fate.sent - fate.lost + fate.duplicated);
-    let kept = received.packets + received.duplicates + received.trimmed;
-    let judged = kept + received.out_of_order + received.out_of_window;
-    assert_eq!(received.frames, judged + received.invalid);
+    let channel_counts = pair.channel_counts;
+    assert_eq!(channel_counts.sent, sent.packets_sent + sent.grant_requests);
+    assert_eq!(received.frames, channel_counts.sent - channel_counts.lost + channel_counts.duplicated);
+    let delivered = received.packets + received.duplicates + received.trimmed;
+    let counted = delivered + received.out_of_order + received.out_of_window;
+    assert_eq!(received.frames, counted + received.invalid);
     assert_eq!((received.invalid, sent.invalid_acks, sent.invalid_echoes, sent.foreign_evs), (0, 0, 0, 0));
     if pair.config.receiver != ReceiverKind::GoBackN.into() {
         assert_eq!(received.nacks + received.nacks_dropped, received.trimmed);
@@ -76,13 +76,13 @@ fn a_clean_channel_needs_no_retransmission() {
         let done = run(config, CLEAN, &[1_000_000, 0, 1, 999, 1000, 1001], 1);
         assert_eq!(done.sender.stats().retransmits, 0);
         assert_eq!(done.receiver.stats().duplicates, 0);
-        // The channel has no serialisation: a window of 17 packets a round trip.
+        // The channel has no serialisation delay: a window of 17 packets per round trip.
         assert!(done.now.ps() < 1_004 / 17 * 11 * US + 100 * US, "{ack_every}: {} us", done.now.ps() / US);
     }
 }
 
 #[test]
-fn marks_that_others_cause_do_not_starve() {
+fn marks_by_competing_traffic_do_not_starve_a_sender() {
     //= docs/specs/calibration.md#CAL-9 competing traffic
     //= docs/specs/calibration.md#CAL-10 loss-based control
     let packets = 4_000;
@@ -93,7 +93,8 @@ fn marks_that_others_cause_do_not_starve() {
         let channel = Channel { loss, mark, delay_ps: 500 * US, ..CLEAN };
         run(config, channel, &[packets * u64::from(PAYLOAD)], 1)
     };
-    // A packet a round trip, which is what marks alone leave, would take 4,000 of them.
+    // One packet per round trip, to which marks alone would reduce it, would take 4,000 round
+    // trips.
     for loss in [0, 1, 10] {
         let done = done(loss, 1_000);
         let trips = done.now.ps() / (1_000 * US);
@@ -103,7 +104,7 @@ fn marks_that_others_cause_do_not_starve() {
             "{loss} of 1,000 lost: {trips} round trips, {stats:?}"
         );
     }
-    // Where one packet in four is unmarked, marks govern.
+    // Where one packet in four is unmarked, marks control the window.
     let marked = done(0, 750);
     let trips = marked.now.ps() / (1_000 * US);
     let stats = marked.sender.stats();
@@ -112,7 +113,7 @@ fn marks_that_others_cause_do_not_starve() {
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn reordering_alone_hardly_ever_looks_like_loss() {
+fn reordering_rarely_looks_like_loss() {
     let channel = Channel { jitter_ps: 3 * US, ack_jitter_ps: 3 * US, ..CLEAN };
     let done = run(config(), channel, &[3_000_000], 2);
     assert!(done.receiver.stats().order.reordered > 1000);
@@ -126,7 +127,7 @@ fn gaps_are_found_before_the_timeout() {
     let with = run(config(), channel, &[2_000_000], 3);
     let without = run(FlowConfig { sack_gap_packets: None, ..config() }, channel, &[2_000_000], 3);
     assert!(with.sender.stats().sack_gaps > 10 && without.sender.stats().sack_gaps == 0);
-    assert!(with.now.ps() < without.now.ps(), "{} against {} us", with.now.ps() / US, without.now.ps() / US);
+    assert!(with.now.ps() < without.now.ps(), "{} us, without gaps {} us", with.now.ps() / US, without.now.ps() / US);
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn trims_are_repaired_without_timeouts() {
 }
 
 #[test]
-fn many_small_messages_over_a_bad_channel() {
+fn many_small_messages_over_a_lossy_channel() {
     let channel = Channel {
         loss: 200,
         ack_loss: 200,
@@ -156,7 +157,7 @@ fn many_small_messages_over_a_bad_channel() {
 
 //= docs/specs/transport.md#TRN-57 granting
 #[test]
-fn grants_lost_with_their_acks_are_asked_for() {
+fn grants_lost_with_their_acks_are_requested() {
     let mut config = config();
     config.max_data_bytes = 3000;
     config.max_message_bytes = 3000;
@@ -165,10 +166,10 @@ fn grants_lost_with_their_acks_are_asked_for() {
     assert!(done.sender.stats().grant_requests > 0);
 }
 
-/// Requests and pulls go the way of acknowledgements: half of them do not arrive.
+/// Requests and pulls are lost like acknowledgements: half of them do not arrive.
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
-fn credit_lost_is_asked_for_again() {
+fn lost_credit_is_requested_again() {
     let mut config = config();
     config.cc = CcKind::Eqds.into();
     let channel = Channel { ack_loss: 500, loss: 100, ..CLEAN };
@@ -177,10 +178,10 @@ fn credit_lost_is_asked_for_again() {
     assert!(stats.pull_requests > 5 && stats.pulls > 100, "{stats:?}");
 }
 
-/// Pulls may come through where data does not: credit alone must not keep a connection alive.
+/// Pulls may arrive where data does not: credit alone must not keep a connection alive.
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
-fn a_sender_whose_data_never_arrives_fails_though_credit_comes() {
+fn a_sender_without_acknowledgements_fails_despite_credit() {
     let config = FlowConfig { cc: CcKind::Eqds.into(), give_up_ps: 5_000 * US, ..config() };
     let mut rng = rng::stream(4, 4);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
@@ -201,34 +202,34 @@ fn a_sender_whose_data_never_arrives_fails_though_credit_comes() {
     assert!(failed_at.is_some_and(|at| at.ps() < 5_200 * US) && sent > 400, "{failed_at:?} {sent}");
 }
 
-/// A sender of one path, without answers to its requests.
+/// A sender with one path that gets no answers to its requests.
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
 #[test]
-fn repeated_requests_take_the_balancers_path_at_most_four_timeouts_apart() {
+fn repeated_requests_take_the_balancers_path() {
     let mut config = FlowConfig { cc: CcKind::Eqds.into(), give_up_ps: 1 << 60, ..config() };
     (config.path.evs, config.balancer) = (1024, BalancerKind::Ecmp.into());
     let mut rng = rng::stream(3, 3);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
     sender.send_message(0, 30_000).unwrap();
-    let (mut now, mut own, mut asked) = (Time::ZERO, None, Vec::new());
-    while asked.len() < 12 {
+    let (mut now, mut own, mut requests) = (Time::ZERO, None, Vec::new());
+    while requests.len() < 12 {
         while let Some(transmit) = sender.poll_transmit(now, &mut rng, &mut ()) {
             match transmit {
                 Transmit::Data { ev, .. } => own = Some(ev),
-                Transmit::PullRequest { ev, .. } => asked.push((now, ev)),
+                Transmit::PullRequest { ev, .. } => requests.push((now, ev)),
                 Transmit::Probe { .. } => panic!("it does not probe"),
             }
         }
         now = sender.poll_timeout().unwrap().max(now.next());
         sender.on_timeout(now, &mut ());
     }
-    let repeated = &asked[asked.len() - 8..];
-    assert!(repeated.iter().all(|(_, ev)| Some(*ev) == own), "{asked:?}");
+    let repeated = &requests[requests.len() - 8..];
+    assert!(repeated.iter().all(|(_, ev)| Some(*ev) == own), "{requests:?}");
     let timeout_ps = config.rto.initial_ps;
     let gaps = repeated.windows(2).map(|pair| pair[1].0.since(pair[0].0));
     assert!(gaps.clone().all(|gap_ps| gap_ps == 4 * timeout_ps), "{:?}", gaps.collect::<Vec<_>>());
-    assert_ne!(Some(asked[0].1), own, "the first goes over a random path");
+    assert_ne!(Some(requests[0].1), own, "the first request takes a random path");
 }
 
 //= docs/specs/eqds.md#EQDS-6 demand
@@ -238,24 +239,23 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
     let mut config = config();
     config.cc = CcKind::Eqds.into();
     let done = run(config, CLEAN, &[1_000_000], 8);
-    // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the
-    // last acknowledgement.
+    // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: one for the request,
+    // one for the last acknowledgement.
     let ideal_ps = 1_000 * 1_100 * 8 * 100 / 99 * 100;
-    assert!(done.now.ps() < ideal_ps + 21 * US, "{} us against {}", done.now.ps() / US, ideal_ps / US);
+    assert!(done.now.ps() < ideal_ps + 21 * US, "{} us, ideally {}", done.now.ps() / US, ideal_ps / US);
     let stats = done.sender.stats();
     assert_eq!((stats.retransmits, stats.timeouts), (0, 0));
-    // The first 13 packets went without credit; one request for each half of three bandwidth-delay
-    // products, about.
+    // The first 13 packets were sent without credit; about one request per half of three
+    // bandwidth-delay products.
     assert_eq!(stats.pulls, 1_000 - 12);
     assert!((30..70).contains(&stats.pull_requests), "{}", stats.pull_requests);
 }
 
-/// Credit that is lost with its packets, by the thousand: the bound neither stalls a sender nor
-/// slows it down.
+/// Credit is lost with thousands of packets: the bound neither stalls a sender nor slows it down.
 //= docs/specs/eqds.md#EQDS-16 limit of unused credit
 //= docs/specs/eqds.md#EQDS-17 requests without room
 #[test]
-fn losses_use_no_credit_up() {
+fn losses_do_not_consume_credit() {
     let mut config = config();
     config.cc = CcKind::Eqds.into();
     config.give_up_ps = 1_000_000 * US;
@@ -270,7 +270,8 @@ fn losses_use_no_credit_up() {
         });
         took.sum()
     };
-    // Lost and trimmed of 1,000 either way, and by how many percent the bound may lengthen it.
+    // Losses in both directions and trims per 1,000, and the percentage by which the bound may
+    // prolong the transfer.
     for (loss, ack_loss, trim, percent) in
         [(100, 100, 0, 0), (500, 0, 0, 0), (500, 300, 100, 10), (0, 500, 700, 10), (800, 0, 0, 10), (900, 0, 0, 2_000)]
     {
@@ -306,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     /// On any channel every message arrives byte-exact exactly once, in bounded time, and all
-    /// counts agree.
+    /// counters agree.
     #[test]
     fn any_channel_any_window(
         channel in channel(),

@@ -1,10 +1,10 @@
-//! The edges of numbers: times at the end of the clock, messages beyond 4 GiB.
+//! Limits of numbers: times at the end of the clock, messages beyond 4 GiB.
 
 use super::*;
 use crate::rng;
 use crate::tests::at_step;
 
-/// Beyond the range of picoseconds, and to the last time.
+/// Times beyond the range of picoseconds, up to the last one.
 const TIMES: [Time; 6] = [
     at_step((u64::MAX - 1) / Time::STEP_PS),
     at_step(1 << 63),
@@ -18,7 +18,7 @@ fn arrival(data: spray_wire::Data) -> Arrival {
     Arrival { data, port: spray_wire::EvPort::new(50_000), hops: 1, ..Arrival::default() }
 }
 
-/// Most frames at one time.
+/// The maximum number of frames at one time.
 const MOST: usize = 3_000;
 
 #[test]
@@ -55,9 +55,9 @@ fn every_loop_ends_at_the_end_of_the_clock() {
     }
 }
 
-/// No byte of it is in memory: the places of the packets are what counts.
+/// No byte of the message is in memory: only the offsets of the packets are checked.
 #[test]
-fn a_message_of_more_than_4_gib_has_every_byte_once() {
+fn a_message_beyond_4_gib_sends_every_byte_once() {
     let bytes = (4 << 30) + 123_456_789u64;
     let (payload_bytes, max_message_bytes) = (65_000, 5 << 30);
     let config = FlowConfig {
@@ -79,7 +79,7 @@ fn a_message_of_more_than_4_gib_has_every_byte_once() {
         sender.on_timeout(now, &mut ());
         while let Some(Transmit::Data { data, .. }) = sender.poll_transmit(now, &mut rng, &mut ()) {
             sent += 1;
-            // Any one of 101 is lost.
+            // One packet in 101 is lost.
             if sent % 101 == 0 {
                 continue;
             }
@@ -87,7 +87,7 @@ fn a_message_of_more_than_4_gib_has_every_byte_once() {
                 let packet = data.offset / u64::from(payload_bytes);
                 assert_eq!(data.offset % u64::from(payload_bytes), 0);
                 assert_eq!(u64::from(data.payload_bytes), (bytes - data.offset).min(payload_bytes.into()));
-                assert!(!std::mem::replace(&mut seen[packet as usize], true), "packet {packet} came twice");
+                assert!(!std::mem::replace(&mut seen[packet as usize], true), "packet {packet} was received twice");
             }
             completed = completed.or(receiver.message_completed());
         }

@@ -11,12 +11,13 @@ use super::*;
 use crate::loss::{SackRule, Span};
 use crate::rng;
 
-/// A channel of 5 us that loses `loss` of data and ACKs, and trims as many data packets, in thousandths.
+/// A channel with a delay of 5 us; shares of lost data, lost ACKs and trimmed data packets in
+/// thousandths.
 fn channel([loss, ack_loss, trim]: [u32; 3], jitter_ps: u64) -> Channel {
     Channel { loss, ack_loss, trim, delay_ps: 5 * US, jitter_ps, ack_jitter_ps: jitter_ps, ..Channel::default() }
 }
 
-/// Sends `messages` and returns both ends, and when the last message was delivered.
+/// Sends `messages`; returns both ends, and the time at which the last message was delivered.
 fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> (Pair, u64) {
     finish(Pair::new(config, channel, messages, seed).in_ideal_code())
 }
@@ -29,7 +30,7 @@ fn finish(mut pair: Pair) -> (Pair, u64) {
     (pair, end_ps)
 }
 
-/// What must hold when everything is delivered.
+/// Checks the invariants after everything has been delivered.
 fn check(pair: &Pair, messages: &[u64]) {
     let needed: u64 = messages.iter().map(|bytes| bytes.div_ceil(u64::from(PAYLOAD)).max(1)).sum();
     let (sent, got) = (pair.sender.stats(), pair.receiver.stats());
@@ -37,18 +38,18 @@ fn check(pair: &Pair, messages: &[u64]) {
     pair.completed.iter().for_each(|(message, bytes)| completed[*message as usize] += bytes.max(&1));
     let once: Vec<u64> = messages.iter().map(|bytes| *bytes.max(&1)).collect();
     assert_eq!(completed, once, "each message once");
-    // ERA-2: nothing completes on less than it has.
+    // ERA-2: no message completes on fewer packets than it needs.
     assert!(got.packets >= needed && sent.packets_sent >= needed, "{needed}: {sent:?} {got:?}");
     assert_eq!(got.bytes, messages.iter().sum::<u64>(), "the grant counts a message once");
     assert_eq!(got.frames, got.packets + got.duplicates + got.trimmed + got.out_of_window + got.invalid);
     assert_eq!(got.invalid, 0);
-    assert_eq!(sent.packets_sent, pair.fate.lost + got.frames);
+    assert_eq!(sent.packets_sent, pair.channel_counts.lost + got.frames);
     assert_eq!(sent.invalid_acks, 0);
     assert!(pair.sender.is_idle() && pair.sender.in_flight_bytes() == 0);
     assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, needed);
 }
 
-/// A hundred packets a round trip at a constant rate.
+/// One hundred packets per round trip at a constant rate.
 fn coded(rule: SackRule) -> FlowConfig {
     FlowConfig { sack_rule: rule, window_packets: 512, ..fixed(config(), 1 << 30, 80_000_000_000) }
 }
@@ -64,8 +65,8 @@ fn random_loss_costs_packets_and_no_timeouts() {
         check(&pair, &messages);
         let (stats, end_us) = (*pair.sender.stats(), end_ps / US);
         assert_eq!(stats.timeouts, 0, "{share}: {stats:?}");
-        // 2,000 packets of 1,100 bytes take 220 us at 80 Gb/s; what is lost has to be sent too, and the last of it, again and again, after
-        // two and a half round trips each.
+        // 2,000 packets of 1,100 bytes take 220 us at 80 Gb/s. Lost packets are replaced, the last
+        // of them repeatedly, after two and a half round trips each.
         let ideal_us = 230 * 1000 / (1000 - u64::from(share));
         assert!(end_us <= ideal_us + 80 + u64::from(share) / 2, "{share}: {end_us} us, ideally {ideal_us}");
         let uncoded = FlowConfig { sack_gap_packets: None, ..coded(SackRule::Patient) };
@@ -73,15 +74,19 @@ fn random_loss_costs_packets_and_no_timeouts() {
         let uncoded_us = uncoded_ps / US;
         assert!(end_us <= uncoded_us, "{share}: {end_us} us, without {uncoded_us}");
         let more = stats.packets_sent - 2_000;
-        assert!(more <= 2_000 * u64::from(share) / (1000 - u64::from(share)) * 3 / 2 + 5, "{share}: {more} more");
+        assert!(
+            more <= 2_000 * u64::from(share) / (1000 - u64::from(share)) * 3 / 2 + 5,
+            "{share}: {more} more packets"
+        );
     }
 }
 
 #[test]
-fn packets_sent_for_nothing_are_not() {
+fn superfluous_packets_are_not_sent() {
     //= docs/specs/erasure.md#ERA-2 packets counted for a message
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
-    // Frames up to 4 round trips late look lost by the plain rule; both copies count, and the last packets need not go.
+    // Frames that are up to 4 round trips late are declared lost by the plain rule; both copies
+    // count, and the last packets need not be sent.
     let messages = [600_500, 0, 1, 1_999, 350_000, 1_000];
     let mut spared = 0;
     for seed in 0..40 {
@@ -90,11 +95,11 @@ fn packets_sent_for_nothing_are_not() {
         check(&pair, &messages);
         spared += pair.sender.stats().packets_spared;
     }
-    assert!(spared > 0, "no message was decoded before it was sent");
+    assert!(spared > 0, "no message was decoded before all its packets were sent");
 }
 
 #[test]
-fn a_span_is_the_place_of_a_message() {
+fn a_span_is_the_range_of_packet_numbers_of_a_message() {
     //= docs/specs/erasure.md#ERA-3 A complete message
     let data = Data { psn: 107, offset: 2_000, message_bytes: 4_500, payload_bytes: 1_000, ..Data::default() };
     let span = Span::of(&data, 1_000);
@@ -105,7 +110,7 @@ fn a_span_is_the_place_of_a_message() {
 }
 
 #[test]
-fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
+fn an_acknowledgement_of_unsent_numbers_is_rejected() {
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     for (is_coded, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
         let mut rng = rng::stream(1, 1);
@@ -140,9 +145,10 @@ fn hostile() -> impl Strategy<Value = Data> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// Any loss of anything, any sizes: every message once, nothing without enough of it, and it ends.
+    /// Any losses and message sizes: every message arrives once, none is decoded from too few
+    /// packets, and the transfer ends.
     #[test]
-    fn whatever_is_lost_enough_arrives(
+    fn messages_complete_under_any_losses(
         messages in prop::collection::vec(prop_oneof![0..3_000u64, 0..200_000u64], 1..12),
         loss in [0..400u32, 0..300u32, 0..200u32],
         (jitter_us, gap, plain, seed) in (0..60u64, 0..12u32, any::<bool>(), any::<u64>()),
@@ -154,7 +160,7 @@ proptest! {
         check(&pair, &messages);
     }
 
-    /// No frame harms a receiver.
+    /// No frame makes a receiver panic or misbehave.
     #[test]
     fn no_coded_frame_harms_a_receiver(frames in prop::collection::vec((hostile(), any::<bool>()), 1..400)) {
         let config = FlowConfig { window_packets: 64, max_data_bytes: 4_000, ..coded(SackRule::Plain) };

@@ -22,11 +22,11 @@ use crate::cc::CcSchemes;
 use crate::path::Schemes;
 use crate::rng;
 
-/// Cases of each balancer under each congestion control.
+/// Cases per balancer and congestion control.
 const CASES: u32 = 20;
 
-/// The settings of all schemes, about half of those of `schemes` drawn from their ranges, the ends
-/// more often than not.
+/// Draws about half of the settings of `schemes` from their ranges, more often than not the ends;
+/// the others have their defaults.
 fn scatter<All: Default + Serialize + DeserializeOwned + JsonSchema>(schemes: &[&str], rng: &mut impl RngCore) -> All {
     let schema = serde_json::to_value(schemars::schema_for!(All)).unwrap();
     let mut all = serde_json::to_value(All::default()).unwrap();
@@ -40,7 +40,7 @@ fn scatter<All: Default + Serialize + DeserializeOwned + JsonSchema>(schemes: &[
     serde_json::from_value(all).unwrap()
 }
 
-/// A value of one setting.
+/// Draws a value of one setting.
 fn draw(field: &Value, rng: &mut impl RngCore) -> Value {
     let optional = field["default"].is_null();
     let choices = field["oneOf"].as_array().or(field["anyOf"][0]["oneOf"].as_array());
@@ -62,14 +62,14 @@ fn draw(field: &Value, rng: &mut impl RngCore) -> Value {
         0 => min,
         1 => max,
         2 => min + between,
-        // Small values are most of what differs where a range spans many powers of ten.
+        // In a range over many powers of ten small values matter most.
         _ => (min + between / (1u64 << (rng.next_u32() % 40)) as f64).min(max),
     };
     let scale = 10f64.powi(field["x-decimals"].as_i64().unwrap_or(6) as i32);
     if is_type("integer") { json!(value as u64) } else { json!((value * scale).round() / scale) }
 }
 
-/// Everything that may be set, within its range.
+/// Draws all settings within their ranges.
 fn config(balancer: BalancerKind, cc: CcKind, evs: u16, seed: u64) -> FlowConfig {
     let mut rng = rng::stream(seed, 7);
     let (mut schemes, mut cc_schemes) = (Schemes::default(), CcSchemes::default());
@@ -141,7 +141,7 @@ fn gives_up(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -
     Ok(pair.gave_up)
 }
 
-/// Runs `cases` through `run` and returns what failed, made small.
+/// Runs `cases` cases through `run` and returns the minimised failure, if any.
 fn failure<S: Strategy>(
     cases: u32,
     strategy: &S,
@@ -151,7 +151,7 @@ fn failure<S: Strategy>(
     TestRunner::new(config).run(strategy, run).err().map(|error| error.to_string())
 }
 
-/// Fails with what failed of every pair of balancer and congestion control.
+/// Panics with the failures of all pairs of balancer and congestion control.
 fn all_pairs(failure: impl Fn(BalancerKind, CcKind) -> Option<String>) {
     let pairs = BalancerKind::ALL.into_iter().flat_map(|balancer| CcKind::ALL.map(|cc| (balancer, cc)));
     let failures =
@@ -176,7 +176,7 @@ fn every_connection_completes_or_gives_up() {
     assert!(completed.get() > 4 * given_up.get(), "{completed:?} completed, {given_up:?} gave up");
 }
 
-/// With a channel that only delays, giving up is no excuse.
+/// On a channel that only delays, the sender must not give up.
 #[test]
 fn every_connection_completes_where_nothing_is_lost() {
     let cases = (any::<u64>(), evs(), 1u64..20, 0u64..3, prop::collection::vec(0u64..20_000, 1..8));
@@ -184,16 +184,16 @@ fn every_connection_completes_where_nothing_is_lost() {
         failure(CASES, &cases, |(seed, evs, delay, jitter, messages)| {
             let jitter_ps = jitter * US;
             let channel = Channel { delay_ps: delay * US, jitter_ps, ack_jitter_ps: jitter_ps, ..Channel::default() };
-            // The settings' defaults.
+            // The default settings.
             let config = config(balancer, cc, evs, seed / 4 * 4);
-            prop_assert!(!gives_up(config, channel, &messages, seed)?, "gave up over a channel without fault");
+            prop_assert!(!gives_up(config, channel, &messages, seed)?, "gave up on a channel without losses");
             Ok(())
         })
     });
 }
 
 #[test]
-fn no_feedback_makes_a_balancer_leave_its_set_or_wait_for_ever() {
+fn no_feedback_makes_a_balancer_leave_its_set_or_block() {
     let cases = (prop::collection::vec(Step::any(), 1..400), evs(), any::<u64>());
     let failures = BalancerKind::ALL.into_iter().filter_map(|balancer| {
         let failure = failure(200, &cases, |(steps, evs, seed)| {

@@ -24,7 +24,7 @@ enum Condition {
     /// Path 0 has half its rate.
     Slow,
     /// Path 0 drops everything from 60 us to 260 us.
-    Dead,
+    Failed,
 }
 
 enum Event {
@@ -137,7 +137,7 @@ impl Fabric {
         let hash = (u64::from(ev.index()) * 4 + host as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let path = hash as usize % PATHS;
         let slowed = self.condition == Condition::Slow && path == 0;
-        let dead = self.condition == Condition::Dead && path == 0 && (at(60 * US)..at(260 * US)).contains(&self.now);
+        let dead = self.condition == Condition::Failed && path == 0 && (at(60 * US)..at(260 * US)).contains(&self.now);
         let byte_ps = if slowed { 2 * BYTE_PS } else { BYTE_PS };
         let backlog = self.busy_until[path].since(self.now) / byte_ps;
         let full = backlog + 4150 > QUEUE_BYTES;
@@ -184,7 +184,7 @@ impl Fabric {
     }
 }
 
-/// Sums over seeds.
+/// Returns the sums over all seeds.
 fn runs(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: bool) -> Outcome {
     let mut sum = Outcome::default();
     for seed in 0..SEEDS {
@@ -202,31 +202,31 @@ fn runs(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: b
 //= docs/specs/transport.md#TRN-35 gap rule
 //= docs/specs/transport.md#TRN-38 reordering window
 #[test]
-fn slow_paths_are_not_mistaken_for_losses() {
+fn slow_paths_do_not_look_like_losses() {
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
         for condition in [Condition::Healthy, Condition::Slow] {
             let with = runs(balancer, condition, GAP, true);
-            assert!(with.reordered > 1000 * SEEDS, "or nothing is tested: {with:?}");
-            // Of 4,100 packets a run: one in a thousand.
+            assert!(with.reordered > 1000 * SEEDS, "too little reordering: {with:?}");
+            // Of 4,100 packets per run: one in a thousand.
             assert!(with.mistakes <= 4 * SEEDS, "{balancer} {condition:?}: {with:?}");
             let without = runs(balancer, condition, None, true);
             let (with_us, without_us) = (with.finished_us, without.finished_us);
-            assert!(with_us < without_us * 105 / 100, "{balancer} {condition:?}: {with_us} against {without_us}");
+            assert!(with_us < without_us * 105 / 100, "{balancer} {condition:?}: {with_us}, without {without_us}");
         }
     }
 }
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn a_dead_path_is_found_by_gaps_before_timeouts() {
+fn gaps_detect_a_failed_path_before_timeouts() {
     for trims in [false, true] {
-        let with = runs(BalancerKind::Reps, Condition::Dead, GAP, trims);
-        let without = runs(BalancerKind::Reps, Condition::Dead, None, trims);
+        let with = runs(BalancerKind::Reps, Condition::Failed, GAP, trims);
+        let without = runs(BalancerKind::Reps, Condition::Failed, None, trims);
         assert!(with.gaps > 20 * SEEDS && with.gaps > with.timeouts, "{with:?}");
         //= docs/specs/reps.md#REPS-16 declared losses
         if trims {
             assert!(with.timeouts < 5 * SEEDS, "{with:?}");
-            assert!(with.drops < without.drops, "{} against {}: it freezes sooner", with.drops, without.drops);
+            assert!(with.drops < without.drops, "{}, without gaps {}: it freezes sooner", with.drops, without.drops);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a sender hands to its algorithms, and what it takes from them at the end.
+//! What a sender passes to its algorithms, and the state that it returns at the end.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use spray_wire::Ack;
 use super::*;
 use crate::rng;
 
-/// A sender of ten packets with a small window, which has sent what it may.
+/// Returns a sender of ten packets with a small window, which is full.
 fn sending(balancer: BalancerKind) -> (Sender, Vec<spray_wire::Ev>) {
     let mut config = FlowConfig { balancer: balancer.into(), cc: CcKind::Dctcp.into(), ..config() };
     config.path.initial_window_bytes = 5 * u64::from(PAYLOAD + HEADER);
@@ -21,14 +21,14 @@ fn sending(balancer: BalancerKind) -> (Sender, Vec<spray_wire::Ev>) {
     (sender, evs)
 }
 
-/// An ACK of all numbers before this one.
+/// Returns an ACK of all packets below this number.
 fn ack(cumulative: u64) -> Ack {
     Ack { cumulative, sack_base: cumulative, timestamp_echo: at(US), ..Ack::default() }
 }
 
 //= docs/specs/transport.md#TRN-23 feedback of an ACK
 #[test]
-fn an_ack_of_no_packet_counts_by_what_it_settles() {
+fn an_ack_without_a_packet_counts_what_it_settles() {
     let (mut sender, evs) = sending(BalancerKind::Ecmp);
     assert_eq!(evs.len(), 5);
     let mut window_bytes = |cumulative| {
@@ -42,7 +42,7 @@ fn an_ack_of_no_packet_counts_by_what_it_settles() {
 
 //= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
-fn what_the_balancer_has_learned_is_handed_on() {
+fn the_balancers_state_is_returned_at_the_end() {
     for balancer in [BalancerKind::Ecmp, BalancerKind::RepsPlus] {
         let (mut sender, evs) = sending(balancer);
         assert_eq!(sender.remember(), None);

@@ -14,7 +14,7 @@ use crate::units::{ByteSize, Micros, Ratio};
 
 const EVS: u16 = 3;
 
-/// Both ends, a queue for each path, and one for what comes back, which loses order and frames.
+/// Both ends, a queue for each path, and a return path that reorders and loses frames.
 struct Paths {
     sender: Sender,
     receiver: Receiver,
@@ -38,7 +38,7 @@ impl Paths {
         Self { sender, receiver, data: Default::default(), acks: Vec::new(), now: Time::ZERO, rng, sent: Vec::new() }
     }
 
-    /// Sends what may go.
+    /// Sends all packets that may be sent.
     fn send(&mut self) {
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut self.rng, &mut ()) {
             if let Transmit::Data { data, ev } = transmit {
@@ -48,7 +48,7 @@ impl Paths {
         }
     }
 
-    /// The next packet of a path arrives.
+    /// Delivers the next packet of a path.
     fn deliver(&mut self, path: usize) {
         let Some((data, ev)) = self.data[path].pop_front() else { return };
         let arrival = Arrival { data, port: ev.port(EVS.into()), hops: 3, ..Arrival::default() };
@@ -82,14 +82,13 @@ impl Paths {
     }
 }
 
-/// Whatever paths and acknowledgements do, as long as each path keeps the order of what it
-/// delivers. Timeouts are mostly without reason, so that paths are given up while everything sent
-/// over them is still under way.
+/// Any behaviour of paths and acknowledgements, as long as each path delivers in order. Most
+/// timeouts are spurious, so that paths are left while everything sent on them is still in flight.
 //= docs/specs/flowcut.md#FLC-5 no reordering
 //= docs/specs/flowcut.md#FLC-43 lowest packet first
 //= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
-fn no_delay_no_loss_and_no_needless_timeout_reorders() {
+fn flowcut_never_reorders() {
     let (mut repaired, mut moved) = (0, 0);
     for seed in 0..600 {
         let mut draw = stream(seed, 4);
@@ -106,7 +105,7 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
         let loss = draw.next_u64() % 20;
         for step in 0..20_000 {
             paths.send();
-            // Later on everything heals, so that the flow must end.
+            // Later all paths are healthy, so that the flow must end.
             let rough = step < 8_000;
             let frozen = (step / 500) % (EVS as usize + 1);
             match paths.below(8) {
@@ -148,7 +147,7 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
 //= docs/specs/flowcut.md#FLC-42 repair
 //= docs/specs/flowcut.md#FLC-43 lowest packet first
 #[test]
-fn a_dead_path_s_packets_go_one_by_one_from_the_lowest_on() {
+fn packets_of_a_failed_path_are_resent_one_by_one() {
     let mut paths = Paths::new(1, |_, own| own.dead_timeouts = 2);
     paths.sender.send_message(0, 8_000).unwrap();
     paths.send();

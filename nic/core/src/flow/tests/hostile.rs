@@ -1,4 +1,5 @@
-//! Hostile peers: any values in any order. Nothing panics, nothing grows, and what was never sent is never delivered.
+//! Hostile peers send any values in any order. No panic, no unbounded memory, and no delivery of
+//! data that was never sent.
 
 use std::vec::Vec;
 
@@ -9,12 +10,12 @@ use super::*;
 use crate::rng;
 use crate::tests::at_step;
 
-/// Numbers near where trouble is: small, near the limits, anything.
+/// Generates numbers that are small, near limits, or random.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![5 => 0u64..100, 2 => 0u64..5000, 1 => Just(u64::MAX), 1 => u64::MAX - 300.., 1 => any::<u64>()]
 }
 
-/// Times at such numbers of steps.
+/// Generates times at such numbers of steps.
 fn time() -> impl Strategy<Value = Time> {
     number().prop_map(at_step)
 }
@@ -169,8 +170,8 @@ proptest! {
             }
         }
         let stats = receiver.stats();
-        let judged = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;
-        prop_assert_eq!(stats.frames, judged);
+        let counted = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;
+        prop_assert_eq!(stats.frames, counted);
         prop_assert!(completed_bytes <= stats.bytes);
         prop_assert!(stats.bytes <= receiver.max_data());
     }

@@ -11,7 +11,7 @@ fn waited_us(sender: &Sender) -> [u64; 5] {
     ALL.map(|limit| sender.limits().waited_ps(limit) / US)
 }
 
-/// Only this limit, for this number of microseconds.
+/// Returns only this limit, for this number of microseconds.
 fn only(limit: Limit, us: u64) -> [u64; 5] {
     ALL.map(|other| if other == limit { us } else { 0 })
 }
@@ -21,13 +21,13 @@ fn sender(config: &FlowConfig, window_packets: u32, max_data: u64) -> (Sender, R
     (Sender::new(config, window_packets, max_data, &mut rng), rng)
 }
 
-/// Polls until nothing goes; returns how many frames went.
+/// Polls until nothing more is sent; returns the number of frames.
 fn drain(sender: &mut Sender, rng: &mut Rng, now_ps: u64) -> usize {
     core::iter::from_fn(|| sender.poll_transmit(at(now_ps), rng, &mut ())).count()
 }
 
 #[test]
-fn time_counts_for_what_holds_the_next_packet_back() {
+fn time_counts_for_the_limit_of_the_next_packet() {
     let open = open_config();
     let own_windows = FlowConfig { balancer: BalancerKind::Mptcp.into(), ..config() };
     let mut eqds = FlowConfig { cc: CcKind::Eqds.into(), ..open_config() };
@@ -58,7 +58,7 @@ fn time_counts_for_what_holds_the_next_packet_back() {
 }
 
 #[test]
-fn time_between_two_packets_is_the_hosts() {
+fn time_between_two_packets_counts_for_the_host() {
     let (mut sender, mut rng) = sender(&open_config(), 64, u64::MAX);
     sender.send_message(1, 3_000).unwrap();
     for now_us in [0, 10, 20] {
@@ -71,7 +71,7 @@ fn time_between_two_packets_is_the_hosts() {
 }
 
 #[test]
-fn a_wait_ends_with_the_packet_that_goes() {
+fn a_wait_ends_when_a_packet_is_sent() {
     let (mut sender, mut rng) = sender(&open_config(), 1, u64::MAX);
     sender.send_message(1, 2_000).unwrap();
     assert_eq!(drain(&mut sender, &mut rng, 0), 1);
@@ -85,10 +85,11 @@ fn a_wait_ends_with_the_packet_that_goes() {
 }
 
 #[test]
-fn a_sender_that_learns_its_path_knows_how_round_trip_times_are_spread() {
+fn a_sender_that_learns_its_path_reports_rtt_quantiles() {
     let (mut sender, mut rng) = sender(&open_config().learning(), 64, u64::MAX);
     sender.send_message(1, 50_000).unwrap();
-    // 32 packets fit the first window; the first comes back after 100 us, the others after 10.
+    // 32 packets fit the first window; the first is acknowledged after 100 us, the others after 10
+    // us.
     assert!(drain(&mut sender, &mut rng, US) >= 20);
     for psn in 0..20 {
         let now_ps = if psn == 0 { 101 * US } else { (101 + psn) * US };

@@ -1,4 +1,4 @@
-//! Algorithms of another crate do what those of this one do.
+//! Algorithms of another crate behave like those of this one.
 
 use std::boxed::Box;
 
@@ -8,7 +8,7 @@ use crate::cc::{self, Nscc, NsccConfig, OwnCc};
 use crate::path::{self, OwnBalancer, RepsPlus, RepsPlusConfig};
 
 #[test]
-fn what_another_crate_brings_is_called_as_our_own() {
+fn algorithms_of_another_crate_behave_alike() {
     let own_balancer = OwnBalancer {
         name: "ours",
         make: &|path, rng| Box::new(<RepsPlus as path::Scheme>::make(&RepsPlusConfig::default(), path, rng)),

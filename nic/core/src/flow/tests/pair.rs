@@ -16,31 +16,31 @@ use crate::path::{Balancer, Ev};
 use crate::rng::{self, Rng};
 use crate::tests::agenda::Agenda;
 
-/// What the channel does. Shares are of 1,000 frames.
+/// The behaviour of the channel. Shares are per 1,000 frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Channel {
     /// Share of the sender's frames that is lost.
     pub loss: u32,
     /// Share of the receiver's frames that is lost.
     pub ack_loss: u32,
-    /// Share of frames that arrives once more.
+    /// Share of frames that arrives twice.
     pub duplicate: u32,
     /// Share of data packets that is trimmed.
     pub trim: u32,
     /// Share of data packets, probes and trailers that is marked.
     pub mark: u32,
-    /// One way, the same for all frames.
+    /// One-way delay of all frames.
     pub delay_ps: u64,
     /// Maximum random delay added to the sender's frames.
     pub jitter_ps: u64,
     /// Maximum random delay added to the receiver's frames.
     pub ack_jitter_ps: u64,
-    /// Whether packets with one entropy value arrive in the order in which they left. Trimmed
+    /// Whether packets with one entropy value arrive in the order in which they were sent. Trimmed
     /// packets overtake.
     pub in_order: bool,
     /// Time between two frames of the sender.
     pub gap_ps: u64,
-    /// How long the application takes to consume a message.
+    /// The time after which the application consumes a message.
     pub lag_ps: u64,
     /// When `dead_paths` of the eight paths lose everything.
     pub outage: Option<Outage>,
@@ -65,12 +65,12 @@ enum Frame {
     PullRequest(PullRequest),
 }
 
-/// Data frames, with the trailers of Ordered Chaos.
+/// Counts of data frames, including the trailers of Ordered Chaos.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fate {
+pub struct ChannelCounts {
     pub sent: u64,
     pub lost: u64,
-    /// Those of `lost` that were packets and no trailers.
+    /// Those of `lost` that were packets and not trailers.
     pub packets_lost: u64,
     pub duplicated: u64,
 }
@@ -81,7 +81,7 @@ pub struct Pair {
     pub sender: Sender,
     pub receiver: Receiver,
     pub now: Time,
-    pub fate: Fate,
+    pub channel_counts: ChannelCounts,
     /// Messages that the receiver completed, with their bytes.
     pub completed: Vec<(u32, u64)>,
     /// Messages that were reported complete to the sender.
@@ -102,23 +102,23 @@ pub struct Pair {
     /// The number of the first message.
     pub first_message: u32,
     buffers: BTreeMap<u32, Vec<u8>>,
-    /// When the application consumes how many bytes.
+    /// The times at which the application consumes bytes, and their numbers.
     consumption: VecDeque<(Time, u64)>,
 }
 
 /// More than any connection needs for its next packet: without progress it gives up after
 /// `give_up_ps`.
 const MAX_STEPS: u32 = 2_000_000;
-/// Wake-ups at one time that a sender may need to say all that it has to.
+/// The maximum number of wake-ups at one time without progress.
 const MAX_IDLE_WAKES: u32 = 1000;
 
-/// The byte at `offset` of `message`.
+/// Returns the byte at `offset` of `message`.
 fn byte(message: u32, offset: u64) -> u8 {
     (u64::from(message).wrapping_mul(0x9e37_79b9) ^ offset.wrapping_mul(0x85eb_ca6b) >> 7) as u8
 }
 
 impl Pair {
-    /// Both ends use the ideal erasure code.
+    /// Makes both ends use the ideal erasure code.
     pub fn in_ideal_code(self) -> Self {
         Self { sender: self.sender.in_ideal_code(), receiver: self.receiver.in_ideal_code(), coded: true, ..self }
     }
@@ -129,7 +129,7 @@ impl Pair {
             sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
             receiver: Receiver::new(&config),
             now: Time::ZERO,
-            fate: Fate::default(),
+            channel_counts: ChannelCounts::default(),
             completed: vec![],
             delivered: vec![],
             gave_up: false,
@@ -150,14 +150,14 @@ impl Pair {
         }
     }
 
-    /// Begins as if this much had been sent before.
+    /// Starts the counters as if this had been sent before.
     pub fn start_after(&mut self, before: &Before) {
         self.sender.start_after(before);
         self.receiver.start_after(before);
         self.first_message = before.messages;
     }
 
-    /// As if routing had named up to 20 paths.
+    /// Sets up to 20 paths, as routing would.
     pub fn name_paths(&mut self) {
         let count = self.rng.next_u32() % 20;
         let evs = u32::from(self.config.path.evs);
@@ -169,7 +169,7 @@ impl Pair {
     /// Runs until every message is delivered or the sender gives up.
     ///
     /// # Errors
-    /// What is stuck: nothing would ever wake the sender, or waking it changes nothing.
+    /// What is stuck: nothing would wake the sender, or waking it changes nothing.
     pub fn run(&mut self) -> Result<(), String> {
         let (mut idle_wakes, mut steps, mut acked) = (0, 0, 0);
         while steps < MAX_STEPS {
@@ -177,7 +177,7 @@ impl Pair {
             if self.gave_up || self.delivered.len() == self.messages.len() {
                 return Ok(());
             }
-            // Between two packets at the least of rates there is time for many probes.
+            // At the minimum rate many probes are sent between two packets.
             let packets_acked = self.sender.stats().packets_acked;
             steps = if packets_acked == acked { steps + 1 } else { 0 };
             acked = packets_acked;
@@ -192,7 +192,7 @@ impl Pair {
         Err(format!("never ends: {}", self.state()))
     }
 
-    /// Delivers what is still under way.
+    /// Delivers all frames in flight.
     pub fn drain(&mut self) {
         while let Some(next) = self.wire.next() {
             self.now = next.max(self.now);
@@ -272,7 +272,7 @@ impl Pair {
         self.pacer.on_target(self.now, entry, self.receiver.pull_target());
     }
 
-    /// Sends the receiver's frames, and takes what it completed.
+    /// Sends the receiver's frames, and processes the messages that it completed.
     fn answer(&mut self) {
         while let Some((message, bytes)) = self.receiver.message_completed() {
             self.complete(message, bytes);
@@ -312,7 +312,7 @@ impl Pair {
             }
             self.transmit_all()?;
             self.take_events();
-            // What is delivered at once makes room for more.
+            // Messages that are delivered at once make room for more.
             if self.queued == self.messages.len() || self.delivered.len() < self.queued || self.gave_up {
                 return Ok(());
             }
@@ -389,11 +389,11 @@ impl Pair {
             trimmed,
             ..Arrival::default()
         });
-        self.fate.sent += 1;
-        self.fate.lost += u64::from(lost);
-        self.fate.packets_lost += u64::from(lost && !data.trailer);
+        self.channel_counts.sent += 1;
+        self.channel_counts.lost += u64::from(lost);
+        self.channel_counts.packets_lost += u64::from(lost && !data.trailer);
         if !self.channel.in_order {
-            self.fate.duplicated += self.put(frame, lost, self.channel.jitter_ps);
+            self.channel_counts.duplicated += self.put(frame, lost, self.channel.jitter_ps);
         } else if trimmed {
             self.put(frame, lost, 0);
         } else if !lost {
@@ -419,7 +419,7 @@ impl Pair {
         self.put(frame, lost, self.channel.ack_jitter_ps);
     }
 
-    /// Puts a frame on the wire, and returns how many copies of it.
+    /// Puts a frame on the wire, and returns the number of copies.
     fn put(&mut self, frame: Frame, lost: bool, jitter_ps: u64) -> u64 {
         let copies = u64::from(self.happens(self.channel.duplicate));
         for _ in 0..copies + u64::from(!lost) {

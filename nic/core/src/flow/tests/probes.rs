@@ -1,4 +1,4 @@
-//! Answers to probes: only those of the present freeze count.
+//! Answers to probes count only if they belong to the current freeze.
 
 use spray_wire::{Probe, ProbeAck};
 
@@ -27,7 +27,7 @@ impl Rig {
         Self { sender, rng, events: std::vec![], now: Time::ZERO, evs }
     }
 
-    /// Times packets out until the sender freezes.
+    /// Lets packets time out until the sender freezes.
     fn freeze(&mut self) {
         for _ in 0..10_000 {
             while self.sender.poll_transmit(self.now, &mut self.rng, &mut self.events).is_some() {}
@@ -49,7 +49,7 @@ impl Rig {
         matches!(last, Some((_, Event::FreezeEntered { .. })))
     }
 
-    /// The next probe, with its path.
+    /// Returns the next probe, with its path.
     fn probe(&mut self) -> (Probe, Ev) {
         for _ in 0..10_000 {
             self.now = self.now.after(US);
@@ -62,7 +62,7 @@ impl Rig {
         panic!("it never probes: {:?}", self.events);
     }
 
-    /// Whether the sender thaws by this answer.
+    /// Returns whether this answer makes the sender thaw.
     fn thaws(&mut self, (probe, ev): (Probe, Ev)) -> bool {
         let Probe { token, timestamp } = probe;
         let answer = ProbeAck { token, timestamp, port: ev.port(self.evs.into()), ..ProbeAck::default() };
@@ -78,7 +78,7 @@ fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
     let mut rig = Rig::new(1024);
     rig.freeze();
     let early = (Probe { token: 1, timestamp: rig.now }, Ev::new(5));
-    assert!(!rig.thaws(early), "no probe went yet");
+    assert!(!rig.thaws(early), "no probe has been sent");
     let (probe, ev) = rig.probe();
     for wrong in [
         (Probe { token: 0, ..probe }, ev),
@@ -92,14 +92,14 @@ fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
     assert!(!rig.thaws((probe, Ev::new(ev.index() ^ 1))), "over another path");
     let second = rig.probe();
     assert!(!rig.thaws((Probe { timestamp: second.0.timestamp.next(), ..probe }, ev)), "later than any probe");
-    assert!(rig.thaws((probe, ev)), "an answer may come after the next probe went");
+    assert!(rig.thaws((probe, ev)), "an answer may arrive after the next probe was sent");
     assert!(rig.thaws(second), "it stays thawed");
 }
 
 //= docs/specs/transport.md#TRN-63 answers to probes
 #[test]
 fn answers_of_an_earlier_freeze_are_stale() {
-    // With one path each freeze suspects the same.
+    // With one path each freeze suspects the same path.
     let mut rig = Rig::new(1);
     rig.freeze();
     let first = rig.probe();
@@ -107,10 +107,10 @@ fn answers_of_an_earlier_freeze_are_stale() {
     assert!(rig.thaws(first));
     // It explores no BDP here, so that the next loss freezes again.
     rig.freeze();
-    assert!(!rig.thaws(second), "late, before this freeze has probed");
+    assert!(!rig.thaws(second), "late, before the first probe of this freeze");
     assert!(!rig.thaws(first), "replayed");
     let own = rig.probe();
-    assert!(!rig.thaws(second) && !rig.thaws(first), "late or replayed, after it has");
+    assert!(!rig.thaws(second) && !rig.thaws(first), "late or replayed, after a probe of this freeze");
     assert!(rig.thaws(own));
 }
 
@@ -136,6 +136,6 @@ fn an_answer_ends_backoff() {
     let probe = answered.probe();
     answered.thaws(probe);
     let soon = answered.now.after(2 * base_ps);
-    assert_eq!(timeouts(&mut silent, soon), 0, "it waits ever longer");
+    assert_eq!(timeouts(&mut silent, soon), 0, "the timeout keeps backing off");
     assert!(timeouts(&mut answered, soon) > 0);
 }

@@ -24,7 +24,7 @@ const NOWHERE: PayloadSlot = PayloadSlot { buffer: 0, part: Part::Next };
 const PART: Placed = Placed::Part(NOWHERE);
 const COMPLETE: Placed = Placed::Complete(NOWHERE);
 
-/// The result for a packet, without the position of its payload.
+/// Returns the result for a packet, without the position of its payload.
 fn place(reassembly: &mut Reassembly, data: &Data) -> Placed {
     match reassembly.place(data) {
         Placed::Part(_) => PART,
@@ -35,7 +35,7 @@ fn place(reassembly: &mut Reassembly, data: &Data) -> Placed {
 
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
-fn what_cannot_be_is_rejected() {
+fn inconsistent_packets_are_rejected() {
     let mut reassembly = reassembly();
     for data in [
         part(0, 1, 0, 0, 5),
@@ -53,10 +53,10 @@ fn what_cannot_be_is_rejected() {
         part(6, 2, 10, 10, 31), // another length
         part(6, 2, 0, 10, 30),  // another packet's bytes
         part(6, 2, 5, 10, 30),  // overlap
-        part(6, 2, 10, 9, 30),  // another size
-        part(7, 2, 15, 15, 30), // a last one that is too long
-        part(7, 2, 25, 5, 30),  // a last one that leaves a hole
-        part(4, 2, 0, 30, 30),  // the whole of an open message
+        part(6, 2, 10, 9, 30),  // another packet size
+        part(7, 2, 15, 15, 30), // a last packet that is too long
+        part(7, 2, 25, 5, 30),  // a last packet that leaves a hole
+        part(4, 2, 0, 30, 30),  // a whole message with the number of an open one
     ] {
         assert_eq!(place(&mut reassembly, &data), Placed::Rejected, "{data:?}");
     }
@@ -72,12 +72,12 @@ fn the_last_part_may_come_first() {
     assert_eq!(
         place(&mut reassembly, &part(6, 1, 0, 10, 25)),
         Placed::Rejected,
-        "the last one would be one packet off"
+        "the last packet number would be off by one"
     );
     assert_eq!(place(&mut reassembly, &part(6, 1, 10, 10, 25)), PART);
     assert_eq!(place(&mut reassembly, &part(5, 1, 0, 10, 25)), COMPLETE);
     assert_eq!(place(&mut reassembly, &part(7, 2, 10, 20, 30)), PART);
-    assert_eq!(place(&mut reassembly, &part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
+    assert_eq!(place(&mut reassembly, &part(8, 2, 15, 5, 30)), Placed::Rejected, "overlaps the last packet");
 }
 
 //= docs/specs/transport.md#TRN-53 refused packets
@@ -91,14 +91,14 @@ fn open_messages_and_their_bytes_are_bounded() {
     assert_eq!(taken, 2);
 }
 
-/// The number of message numbers that may be held back.
+/// The number of message numbers that may be skipped.
 //= docs/specs/transport.md#TRN-53 has the number of one that is complete
 #[test]
-fn few_numbers_may_be_left_out() {
+fn few_message_numbers_may_be_skipped() {
     let mut reassembly = Reassembly::new(64, 1000, 10_000);
     let whole = |psn: u64, message: u32| part(psn, message, 0, 5, 5);
     assert_eq!(place(&mut reassembly, &whole(0, MOST_MISSING + 1)), Placed::Rejected);
-    // Every other one, which makes as many gaps as there can be.
+    // Every other number, which makes the maximum number of gaps.
     for number in 0..MOST_MISSING {
         assert_eq!(place(&mut reassembly, &whole(number.into(), 2 * number + 1)), COMPLETE, "{number}");
         assert_eq!(place(&mut reassembly, &whole(number.into(), 2 * number + 1)), Placed::Rejected, "{number}");
@@ -116,8 +116,8 @@ fn few_numbers_may_be_left_out() {
     }
 }
 
-/// What the open messages may take, by the places that they got: by how they began, and by the
-/// packets that did not fit.
+/// Tracks the memory that open messages may use, from the slots assigned at their first packets and
+/// the packets refused.
 struct Memory {
     reassembly: Reassembly,
     rooms: HashMap<u32, (u64, u64)>,
@@ -136,8 +136,8 @@ impl Memory {
         placed
     }
 
-    /// Memory of all messages that were begun, complete ones included, beyond twice what has
-    /// arrived of each.
+    /// Returns the memory of all messages that were begun, including complete ones, beyond twice
+    /// the bytes received for each.
     fn excess(&self) -> u64 {
         self.rooms.values().map(|(room, received)| room.saturating_sub(2 * received)).sum()
     }
@@ -145,7 +145,7 @@ impl Memory {
 
 //= docs/specs/transport.md#TRN-67 twice what has arrived
 #[test]
-fn a_peer_gets_no_more_than_twice_what_it_sends() {
+fn a_peer_uses_at_most_twice_the_memory_it_sends() {
     for (payload, message_bytes) in
         [(1, 2), (1, 4_096), (1, 60_000), (1_000, 65_535), (9_000, 1 << 20), (1_400, 1 << 30)]
     {
@@ -177,8 +177,8 @@ fn coded_messages_that_are_complete_leave_room_for_others() {
     }
 }
 
-/// Numbers that all have the first slot for their place in a table hashed by their product with
-/// 2^32 over the golden ratio alone.
+/// Returns numbers that all map to the first slot of a table that hashes only by multiplication
+/// with 2^32 over the golden ratio.
 fn colliding(count: u32) -> impl Iterator<Item = u32> {
     // The factor's inverse modulo 2^32.
     (0..count).map(|product| product.wrapping_mul(0x0e8b_2f51))
@@ -209,14 +209,14 @@ fn numbers_chosen_to_collide_cost_no_more_than_others() {
 }
 
 proptest! {
-    /// Messages entered and removed in any order, against a map: each has an entry, and no two have
-    /// the same.
+    /// Messages are inserted and removed in any order, and compared with a map: each has an entry,
+    /// and no two share one.
     #[test]
     fn the_table_agrees_with_a_map(steps in prop::collection::vec((0u32..60, any::<u32>()), 1..600)) {
         let mut table = Table::new();
         let mut open: HashMap<u32, (u32, u64)> = HashMap::new();
         for (bytes, (message, salt)) in steps.into_iter().enumerate() {
-            // Multiples collide in a table indexed by high bits of a product as well as any.
+            // Multiples also collide in a table indexed by the high bits of a product.
             let (message, bytes) = (message.wrapping_mul(0x0100_0000) ^ (salt & 1), bytes as u64);
             prop_assert_eq!(table.find(message).map(|(number, it)| (number, it.bytes)), open.get(&message).copied());
             if open.remove(&message).is_some() {
@@ -233,7 +233,7 @@ proptest! {
         }
     }
 
-    /// Numbers that are used in about their order, against a set; some are held back for long.
+    /// Numbers are used roughly in order, and compared with a set; some are skipped for long.
     //= docs/specs/transport.md#TRN-53 has the number of one that is complete
     #[test]
     fn every_number_is_used_once(
@@ -283,11 +283,11 @@ proptest! {
         }
     }
 
-    /// Messages take no more memory than they may, and a message completes once all of its packets
-    /// have arrived.
+    /// Messages use no more memory than allowed, and each completes once all of its packets have
+    /// arrived.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[test]
-    fn memory_is_bounded_and_packets_that_come_again_fit(
+    fn memory_is_bounded_and_retransmissions_fit(
         lengths in prop::collection::vec((1u16..9_000, 1u64..3_000_000), 1..60), seed: u64,
     ) {
         let mut memory = Memory { reassembly: Reassembly::new(1 << 16, 9_000, 1 << 40), rooms: HashMap::new() };
@@ -300,7 +300,7 @@ proptest! {
                 psn += 1;
             }
         }
-        // In any order, again and again, as a sender repeats what is not acknowledged.
+        // In any order, repeatedly, as a sender retransmits unacknowledged packets.
         let mut random = seed;
         waiting.sort_by_cached_key(|_| {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -315,7 +315,7 @@ proptest! {
                 }
                 prop_assert!(memory.excess() <= SLACK_BYTES);
             }
-            // What is missed longest comes first.
+            // The packet that has been missing longest comes first.
             refused.sort_by_key(|data| data.psn);
             waiting = refused;
         }

@@ -23,7 +23,7 @@ fn packet(psn: u64) -> Data {
     }
 }
 
-/// One of a message of ten thousand.
+/// Returns a packet of a message of ten thousand packets.
 fn of_many(psn: u64) -> Data {
     Data { message_bytes: 10_000_000, ..packet(psn) }
 }
@@ -57,12 +57,12 @@ fn selected(ack: &Ack) -> Vec<u64> {
     (ack.sack_base..ack.sack_base + 256).filter(|&psn| ack.selected(psn)).collect()
 }
 
-/// A packet with payload; where that goes is left out.
+/// Accepts a packet with payload, regardless of its position.
 const NEW: Accept = Accept::New { place: None };
 
 //= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
-fn one_ack_for_so_many_packets() {
+fn one_ack_per_configured_number_of_packets() {
     let mut rig = Rig::new(FlowConfig { ack_every: 3, ..config() });
     for psn in 0..7 {
         assert_eq!(rig.take(0, packet(psn)), NEW);
@@ -125,7 +125,7 @@ fn marks_are_counted_per_ack() {
 
 //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
 #[test]
-fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
+fn an_ack_of_a_duplicate_reports_that_it_was_trimmed() {
     let mut rig = Rig::new(config());
     rig.take(0, packet(0));
     assert!(!rig.acks()[0].trimmed);
@@ -142,7 +142,7 @@ fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
 fn window_duplicates_and_order() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8, ..config() });
     assert_eq!(rig.take(0, packet(8)), Accept::OutOfWindow);
-    assert_eq!(rig.acks().len(), 1, "a sender that asks for its grant gets it");
+    assert_eq!(rig.acks().len(), 1, "a request for a grant is answered");
     assert_eq!(rig.take(0, packet(7)), NEW);
     assert_eq!(rig.take(0, packet(7)), Accept::Duplicate);
     for psn in [3, 0, 1, 2] {
@@ -153,7 +153,7 @@ fn window_duplicates_and_order() {
     rig.acks();
     assert_eq!(rig.take(0, packet(6)), NEW);
     assert_eq!(rig.take(0, Data { retransmit: true, ..packet(5) }), NEW);
-    assert_eq!(rig.receiver.stats().order.reordered, 5, "a retransmission comes late because it was sent late");
+    assert_eq!(rig.receiver.stats().order.reordered, 5, "a retransmission does not count as reordered");
     assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
     let ack = rig.acks()[0];
     assert_eq!((ack.cumulative, selected(&ack)), (4, [5, 6, 7].to_vec()));
@@ -164,7 +164,7 @@ fn window_duplicates_and_order() {
 
 //= docs/specs/transport.md#TRN-55 content of an ACK
 #[test]
-fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
+fn a_marked_packet_is_acknowledged_at_once_if_configured() {
     //= docs/specs/transport.md#TRN-54 when an ACK is due
     for (ack_marked, acks) in [(false, 0), (true, 1)] {
         let mut rig = Rig::new(FlowConfig { ack_every: 8, ack_marked, ..config() });
@@ -179,34 +179,35 @@ fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
 fn the_bitmap_reaches_the_latest_packet() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
     rig.take(0, packet(200));
-    assert_eq!((rig.acks()[0].sack_base, rig.receiver.cumulative()), (0, 0), "both fit");
+    assert_eq!((rig.acks()[0].sack_base, rig.receiver.cumulative()), (0, 0), "one bitmap covers both");
     rig.take(0, packet(900));
     let ack = rig.acks()[0];
     assert_eq!((ack.sack_base, selected(&ack)), (645, [900].to_vec()));
     rig.take(0, packet(3));
     assert_eq!(selected(&rig.acks()[0]), [3, 200]);
-    // A duplicate is answered by a bitmap that covers it, or it would come again and again.
+    // A duplicate is answered by a bitmap that covers it, or it would be retransmitted again and
+    // again.
     rig.take(0, packet(900));
     assert_eq!(selected(&rig.acks()[0]), [900]);
 }
 
 //= docs/specs/transport.md#TRN-55 one bitmap does not cover
 #[test]
-fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
+fn packets_beyond_one_bitmap_are_acknowledged_by_two() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8192, ack_every: 200, ..config() });
     let mut take = |psn| {
         assert!(matches!(rig.take(0, of_many(psn)), NEW | Accept::Duplicate));
         rig.acks()
     };
-    assert_eq!([1, 256].map(&mut take), [[], []].map(Vec::<Ack>::from), "both fit");
+    assert_eq!([1, 256].map(&mut take), [[], []].map(Vec::<Ack>::from), "one bitmap covers all");
     let acks = take(900);
     assert_eq!(acks.iter().flat_map(selected).collect::<Vec<_>>(), [1, 256, 900]);
     assert_eq!(acks.iter().map(|ack| ack.packets).collect::<Vec<_>>(), [3, 0], "counted once");
     assert_eq!(take(7000), []);
     let acks = take(300);
     assert_eq!(acks.iter().flat_map(selected).collect::<Vec<_>>(), [300, 7000]);
-    // What arrived long ago comes again, from both ends in turn: each is acknowledged, by no more
-    // than two.
+    // Old packets arrive again, alternately from both ends: each is acknowledged, by no more than
+    // two ACKs.
     for round in 0..100 {
         let acks = take(if round % 2 == 0 { 1 } else { 7000 });
         assert!((1..=2).contains(&acks.len()), "{}", acks.len());
@@ -214,32 +215,32 @@ fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
 }
 
 proptest! {
-    /// For any arrivals in any order: an arrival causes at most two ACKs, and what has arrived is
-    /// acknowledged when one is due.
+    /// For any arrivals in any order: an arrival causes at most two ACKs, and everything received
+    /// is acknowledged when an ACK is due.
     //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[test]
-    fn an_arrival_brings_two_acks_at_most(
+    fn an_arrival_triggers_at_most_two_acks(
         psns in prop::collection::vec(prop_oneof![0u64..6, 200u64..300, 3_000u64..3_010, 5_000u64..8_000], 1..80),
         ack_every in prop_oneof![Just(1), Just(4), Just(200)],
     ) {
         let mut rig = Rig::new(FlowConfig { window_packets: 8192, ack_every, ..config() });
-        let mut told = alloc::collections::BTreeSet::new();
+        let mut acknowledged = alloc::collections::BTreeSet::new();
         for (at, &psn) in psns.iter().enumerate() {
             rig.take(0, of_many(psn));
             let acks = rig.acks();
             prop_assert!(acks.len() <= 2, "{} for {psn}", acks.len());
             for ack in &acks {
-                told.extend((0..ack.cumulative.min(8)).chain(selected(ack)));
+                acknowledged.extend((0..ack.cumulative.min(8)).chain(selected(ack)));
             }
             let due = acks.last().is_some();
-            prop_assert!(!due || psns[..=at].iter().all(|psn| told.contains(psn)), "{told:?}");
+            prop_assert!(!due || psns[..=at].iter().all(|psn| acknowledged.contains(psn)), "{acknowledged:?}");
         }
     }
 }
 
 //= docs/specs/transport.md#TRN-56 NACKs
 #[test]
-fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
+fn a_trimmed_packet_is_answered_by_a_nack_or_if_known_an_ack() {
     let mut rig = Rig::new(config());
     let trimmed = |psn| Arrival { trimmed: true, marked: true, ..arrival(packet(psn)) };
     assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), Accept::Trimmed);
@@ -267,27 +268,27 @@ fn the_grant_is_enforced_and_grows_with_consumption() {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
     rig.receiver.consumed(4_999);
-    assert_eq!(rig.acks(), [], "not half yet");
+    assert_eq!(rig.acks(), [], "less than half consumed");
     rig.receiver.consumed(1);
     let ack = rig.acks()[0];
     assert_eq!((ack.max_data, ack.packets), (15_000, 6));
     rig.receiver.consumed(5_000_000);
-    assert_eq!(rig.receiver.max_data(), 16_000, "no more than has arrived");
+    assert_eq!(rig.receiver.max_data(), 16_000, "at most what was received");
     for psn in 6..16 {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
     assert_eq!(rig.take(0, packet(16)), Accept::Invalid);
     rig.acks();
     rig.receiver.consumed(1_000);
-    assert_eq!(rig.acks()[0].max_data, 17_000, "told at once to a sender that must be blocked");
+    assert_eq!(rig.acks()[0].max_data, 17_000, "sent at once to a sender that must be blocked");
     assert_eq!(rig.take(0, packet(16)), NEW);
     rig.acks();
     rig.receiver.consumed(0);
-    assert_eq!(rig.acks(), [], "it knows all that there is to know");
+    assert_eq!(rig.acks(), [], "the grant has not changed");
 }
 
 #[test]
-fn completions_not_taken_hold_the_sender_back() {
+fn untaken_completions_withhold_the_grant() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
     let whole = |psn: u64| Data { message: psn as u32, offset: 0, message_bytes: 1000, ..packet(psn) };
     for psn in 0..64 {
@@ -300,7 +301,7 @@ fn completions_not_taken_hold_the_sender_back() {
 
 //= docs/specs/transport.md#TRN-59 further echoes
 #[test]
-fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
+fn an_ack_echoes_the_packets_before_its_trigger() {
     for (ack_evs, echoed) in [(1, 0..0), (2, 2..3), (3, 1..3), (4, 0..3), (16, 0..3)] {
         let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs, ..config() });
         for round in 0..3u64 {
@@ -315,7 +316,7 @@ fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
 
 //= docs/specs/transport.md#TRN-64 among the further echoes
 #[test]
-fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
+fn misrouted_packets_are_reported_and_not_as_marked() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs: 4, ..config() });
     for (psn, astray) in [false, true, true, true].into_iter().enumerate() {
         rig.receiver.on_data(Time::ZERO, &Arrival { astray, ..arrival(packet(psn as u64)) });
@@ -330,7 +331,7 @@ fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
 
 //= docs/specs/transport.md#TRN-53 a window of packets with the receiver's own
 #[test]
-fn open_messages_are_no_longer_than_packets_of_our_own_length_make_them() {
+fn open_messages_are_bounded_by_packets_of_our_size() {
     let config = FlowConfig { max_message_bytes: 10_000, ..config() };
     let mut receiver = Receiver::new(&config);
     let begun = (0..60u32).filter(|number| {
@@ -343,7 +344,7 @@ fn open_messages_are_no_longer_than_packets_of_our_own_length_make_them() {
 
 //= docs/specs/eqds.md#EQDS-16 limit of unused credit
 #[test]
-fn credit_comes_back_for_what_may_have_used_it() {
+fn credit_is_returned_for_packets_that_may_have_used_it() {
     let receiver = Receiver::new(&config());
     let back = |accept, trimmed, payload_bytes| {
         let data = Data { payload_bytes, ..packet(0) };

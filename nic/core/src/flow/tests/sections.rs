@@ -1,6 +1,5 @@
-//! Ordered Chaos end to end, over paths that keep their order and differ in delay: what is declared
-//! missing was lost, and what was lost is declared missing. Clauses are those of
-//! `docs/specs/ordered-chaos.md`.
+//! Ordered Chaos end to end, over paths that keep their order and differ in delay: exactly the lost
+//! packets are declared missing. Clauses are those of `docs/specs/ordered-chaos.md`.
 
 use std::vec::Vec;
 
@@ -13,8 +12,8 @@ use crate::path::{Balancer, BalancerConfig, LossCause, OrderedChaosConfig};
 use crate::rng;
 use crate::units::Micros;
 
-/// A path for each entropy value: first in, first out, with a delay that changes with each frame by
-/// up to `spread_ps`.
+/// A FIFO path for each entropy value, with a delay that changes with each frame by up to
+/// `spread_ps`.
 fn paths(spread_ps: u64, gap_ps: u64) -> Channel {
     let (delay_ps, ack_jitter_ps) = (4 * US, US);
     Channel { delay_ps, jitter_ps: spread_ps, ack_jitter_ps, gap_ps, in_order: true, ..Channel::default() }
@@ -28,7 +27,8 @@ fn run(config: FlowConfig, channel: Channel, packets: u64, seed: u64) -> Pair {
     pair
 }
 
-/// Losses are reported by the receiver, or not detected for a second.
+/// Returns settings under which only the receiver reports losses: the sender detects none for a
+/// second.
 fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
     let mut config = FlowConfig { ack_every, sack_gap_packets: None, ..config() };
     config.rto = RtoConfig { initial_ps: 1_000_000 * US, min_ps: 1_000_000 * US, max_ps: 1_000_000 * US };
@@ -44,7 +44,7 @@ proptest! {
 
     //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
-    fn nothing_that_was_only_overtaken_is_sent_again(
+    fn overtaken_packets_are_not_retransmitted(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
         gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400,
@@ -53,7 +53,7 @@ proptest! {
         let stats = done.sender.stats();
         prop_assert_eq!((stats.retransmits, done.receiver.stats().nacks), (0, 0));
         if spread == 39 && packets > 300 && subflows > 2 {
-            prop_assert!(done.receiver.stats().order.reordered > 0, "or nothing is tested");
+            prop_assert!(done.receiver.stats().order.reordered > 0, "no reordering");
         }
     }
 
@@ -61,7 +61,7 @@ proptest! {
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     #[test]
-    fn what_is_lost_and_only_that_is_sent_again_without_a_timeout(
+    fn exactly_the_lost_packets_are_resent_without_timeouts(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
         gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400, loss in 1u32..200, ack_loss in prop_oneof![Just(0), 1u32..100], trim in prop_oneof![Just(0), 1u32..50],
@@ -70,20 +70,20 @@ proptest! {
         let done = run(chaos(ack_every, 1 << subflows, seed), channel, packets, seed);
         let stats = done.sender.stats();
         prop_assert_eq!((stats.timeouts, stats.sack_gaps, stats.late_acks), (0, 0, 0));
-        prop_assert!(stats.missing <= done.fate.packets_lost + done.receiver.stats().trimmed, "{stats:?}");
+        prop_assert!(stats.missing <= done.channel_counts.packets_lost + done.receiver.stats().trimmed, "{stats:?}");
         if trim == 0 {
-            prop_assert_eq!(stats.retransmits, done.fate.packets_lost);
+            prop_assert_eq!(stats.retransmits, done.channel_counts.packets_lost);
         }
-        // What was sent again had not arrived.
+        // Retransmitted packets had not arrived.
         prop_assert_eq!(done.receiver.stats().duplicates, 0);
     }
 }
 
-/// When the first packets go.
+/// When the first packets are sent.
 const FIRST: Time = at(1_000);
 
 #[test]
-fn a_nack_speaks_of_what_was_sent_before_its_frame() {
+fn a_nack_reports_packets_sent_before_its_frame() {
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     let mut rng = rng::stream(1, 0);
     let config = chaos(1, 4, 1_000);
@@ -110,7 +110,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert_eq!((sender.stats().stale_nacks, sender.stats().missing), (5, 0));
     sender.on_nack(at(US), &nack(1, first(5)), &mut ());
     assert_eq!(sender.stats().missing, 1);
-    // A frame sent before its retransmission reports it missing: stale.
+    // A frame sent before the retransmission of a packet reports it missing: stale.
     let Some(Transmit::Data { data: again, .. }) = sender.poll_transmit(at(US), &mut rng, &mut ()) else { panic!() };
     assert!(again.retransmit && again.psn == 1);
     sender.on_nack(at(2 * US), &nack(1, *stamps.last().unwrap()), &mut ());
@@ -140,7 +140,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
 //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
 //= docs/specs/ordered-chaos.md#ORC-21 never from trimmed ones
 #[test]
-fn a_trailer_is_no_packet() {
+fn a_trailer_is_not_a_packet() {
     //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
@@ -153,7 +153,7 @@ fn a_trailer_is_no_packet() {
         (nacks, receiver.poll_ack())
     };
     let (nacks, ack) = take(trailer(9), false);
-    let told = |psn| Nack {
+    let report = |psn| Nack {
         psn,
         timestamp_echo: at(US),
         port: EvPort::new(9),
@@ -164,9 +164,9 @@ fn a_trailer_is_no_packet() {
         last_port: false,
         go_back: false,
     };
-    assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
+    assert_eq!((nacks, ack), ([1, 5, 9].map(report).to_vec(), None));
     assert_eq!(take(trailer(9), false).0.len(), 3, "again");
-    assert!(take(trailer(9), true).0.is_empty(), "what came ahead of the data tells nothing");
+    assert!(take(trailer(9), true).0.is_empty(), "a trailer that arrives ahead of the data reports nothing");
     for outside in [64, u64::MAX, 1 << 40] {
         assert_eq!(take(trailer(outside), false), (Vec::new(), None));
     }
@@ -179,7 +179,7 @@ fn a_trailer_is_no_packet() {
 
 /// A peer forges trailers, each of which reports many packets missing.
 #[test]
-fn made_up_trailers_bring_few_nacks() {
+fn forged_trailers_trigger_few_nacks() {
     //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 4096, ..config() });
     let section = spray_wire::Section::new(2, 100);
@@ -190,8 +190,8 @@ fn made_up_trailers_bring_few_nacks() {
         brought += core::iter::from_fn(|| receiver.poll_nack()).count() as u64;
         assert!(brought <= 256 + 3 * sent, "{brought} for {sent}");
     }
-    // What a frame brings before any has gone is lost.
-    assert_eq!((brought, receiver.stats().missing), (256 + 3 * 998, brought), "as many as are allowed");
+    // The allowance of the first frame is lost, because the initial budget is unused.
+    assert_eq!((brought, receiver.stats().missing), (256 + 3 * 998, brought), "the maximum is reached");
 }
 
 fn arrival_of(data: Data) -> Arrival {

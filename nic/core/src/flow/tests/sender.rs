@@ -11,7 +11,7 @@ use crate::loss::SackRule;
 use crate::path::{AnyBalancer, LossCause};
 use crate::rng::{self, Rng};
 
-/// A sender with its random numbers and the events it published.
+/// A sender, its random number generator, and the events that it published.
 struct Rig {
     sender: Sender,
     rng: Rng,
@@ -47,7 +47,7 @@ impl Rig {
         self.sender.on_ack(at(now_ps), &ack, &mut self.events);
     }
 
-    /// Acknowledges single packets sent at `sent_ps`, each by its own ACK.
+    /// Acknowledges single packets sent at `sent_ps`, each by a separate ACK.
     fn ack_each(&mut self, now_ps: u64, sent_ps: u64, psns: impl IntoIterator<Item = u64>) {
         for psn in psns {
             self.ack(now_ps, selective(psn, sent_ps));
@@ -58,7 +58,7 @@ impl Rig {
         self.sender.on_timeout(at(now_ps), &mut self.events);
     }
 
-    /// Its next wake-up.
+    /// Returns its next wake-up.
     fn wakes_ps(&self) -> Option<u64> {
         self.sender.poll_timeout().map(Time::ps)
     }
@@ -158,7 +158,7 @@ fn the_window_bounds_what_is_in_flight() {
     let window_packets = rig.sender.window_bytes() / 1100;
     assert_eq!(rig.drain(0).len() as u64, window_packets);
     assert_eq!(rig.sender.in_flight_bytes(), window_packets * 1100);
-    // The initial window is the largest one rounded up to whole packets: the first ACK cuts it by
+    // The initial window is the maximum rounded up to whole packets: the first ACK reduces it by
     // one.
     rig.ack(10 * US, cumulative(3, 0));
     assert_eq!(rig.drain(10 * US).len(), 2);
@@ -167,7 +167,7 @@ fn the_window_bounds_what_is_in_flight() {
 
 //= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
 #[test]
-fn one_packet_goes_whatever_the_window() {
+fn one_packet_is_sent_regardless_of_the_window() {
     let mut config = config();
     config = fixed(config, 10, 1 << 40);
     config.path.packet_bytes = 1;
@@ -195,7 +195,7 @@ fn numbers_stay_inside_the_lesser_window() {
 //= docs/specs/transport.md#TRN-5 the receiver's grant
 //= docs/specs/transport.md#TRN-6 requesting a grant
 #[test]
-fn a_sender_without_grant_waits_and_asks() {
+fn a_sender_without_grant_waits_and_requests_one() {
     let config = FlowConfig { give_up_ps: 2_000 * US, ..open_config() };
     let mut rig = Rig::with_peer(config, 64, 2000);
     rig.sender.send_message(1, 5000).unwrap();
@@ -204,22 +204,25 @@ fn a_sender_without_grant_waits_and_asks() {
     let stale = Ack { max_data: 100, ..cumulative(2, 0) };
     rig.ack(10 * US, stale);
     assert_eq!(rig.psns(10 * US), [0; 0]);
-    let asked_ps = rig.wakes_ps().unwrap();
-    assert_eq!(asked_ps, 60 * US);
-    rig.timeout(asked_ps);
-    let asks = rig.drain(asked_ps);
-    assert_eq!(asks.len(), 1);
-    assert_eq!((asks[0].psn, asks[0].payload_bytes, asks[0].ack_now, asks[0].retransmit), (1, 0, true, true));
+    let requested_ps = rig.wakes_ps().unwrap();
+    assert_eq!(requested_ps, 60 * US);
+    rig.timeout(requested_ps);
+    let requests = rig.drain(requested_ps);
+    assert_eq!(requests.len(), 1);
+    assert_eq!(
+        (requests[0].psn, requests[0].payload_bytes, requests[0].ack_now, requests[0].retransmit),
+        (1, 0, true, true)
+    );
     let next_ps = rig.wakes_ps().unwrap();
-    assert_eq!(next_ps - asked_ps, 100 * US, "asks back off");
-    rig.ack(asked_ps + 10 * US, Ack { max_data: 5000, ..cumulative(2, asked_ps) });
-    assert_eq!(rig.psns(asked_ps + 10 * US), [2, 3, 4]);
+    assert_eq!(next_ps - requested_ps, 100 * US, "requests back off");
+    rig.ack(requested_ps + 10 * US, Ack { max_data: 5000, ..cumulative(2, requested_ps) });
+    assert_eq!(rig.psns(requested_ps + 10 * US), [2, 3, 4]);
     assert_eq!(rig.sender.stats().grant_requests, 1);
 }
 
 //= docs/specs/transport.md#TRN-6 requesting a grant
 #[test]
-fn the_first_ask_of_all_has_no_settled_number() {
+fn the_first_request_has_no_settled_number() {
     let mut rig = Rig::with_peer(open_config(), 64, 0);
     rig.sender.send_message(1, 10).unwrap();
     assert_eq!(rig.psns(0), [0; 0]);
@@ -229,7 +232,7 @@ fn the_first_ask_of_all_has_no_settled_number() {
 
 //= docs/specs/transport.md#TRN-9 giving up
 #[test]
-fn a_silent_peer_fails_a_waiting_sender_and_an_answering_one_does_not() {
+fn a_waiting_sender_fails_only_if_its_peer_is_silent() {
     for answers in [false, true] {
         let config = FlowConfig { give_up_ps: 5_000 * US, ..open_config() };
         let mut rig = Rig::with_peer(config, 64, 0);
@@ -263,20 +266,20 @@ fn no_progress_ends_in_failure_at_a_known_time() {
     assert_eq!(rig.events(), [SenderEvent::Failed]);
     assert_eq!((rig.poll(now_ps), rig.events()), (None, vec![]));
     rig.ack(now_ps, cumulative(3, 0));
-    assert_eq!(rig.sender.stats().acks, 1, "the dead take nothing");
+    assert_eq!(rig.sender.stats().acks, 1, "a failed connection ignores feedback");
 }
 
 //= docs/specs/transport.md#TRN-8 requesting an ACK
 #[test]
-fn a_stalling_packet_asks_for_its_ack() {
+fn a_packet_that_stalls_the_sender_requests_its_ack() {
     let coalesced = FlowConfig { ack_every: 4, ..open_config() };
     let mut rig = Rig::with_peer(coalesced, 2, u64::MAX);
     rig.sender.send_message(1, 50_000).unwrap();
     let flags: Vec<_> = rig.drain(0).iter().map(|data| data.ack_now).collect();
-    assert_eq!(flags, [false, true], "two packets never make an ACK of four");
+    assert_eq!(flags, [false, true], "two packets do not trigger an ACK of four");
     let mut rig = Rig::with_peer(coalesced, 16, u64::MAX);
     rig.sender.send_message(1, 50_000).unwrap();
-    assert!(rig.drain(0).iter().all(|data| !data.ack_now), "sixteen make four");
+    assert!(rig.drain(0).iter().all(|data| !data.ack_now), "sixteen packets trigger four ACKs");
 }
 
 //= docs/specs/transport.md#TRN-20 refused ACKs
@@ -300,7 +303,7 @@ fn claims_of_packets_never_sent_change_nothing() {
 
 //= docs/specs/transport.md#TRN-22 round-trip times
 #[test]
-fn round_trips_come_from_believable_echoes_only() {
+fn round_trips_are_measured_from_plausible_echoes_only() {
     let mut rig = Rig::new(open_config());
     rig.sender.send_message(1, 30_000).unwrap();
     rig.drain(5 * US);
@@ -326,7 +329,7 @@ fn echoes_outside_the_set_are_counted_and_ignored() {
     rig.ack(10 * US, Ack { port: Ev::new(16).port(16), ..cumulative(2, 0) });
     assert_eq!((rig.sender.stats().foreign_evs, rig.sender.stats().packets_acked), (1, 2));
     rig.sender.on_probe_ack(at(10 * US), &ProbeAck { token: 1, ..ProbeAck::default() }, &mut rig.events);
-    assert_eq!(rig.sender.stats().foreign_evs, 1, "answers to no probe are not even looked at");
+    assert_eq!(rig.sender.stats().foreign_evs, 1, "an answer without a probe is ignored");
 }
 
 #[test]
@@ -342,7 +345,7 @@ fn pacing_sets_the_timer() {
         now_ps = rig.wakes_ps().unwrap();
         rig.timeout(now_ps);
     }
-    // 1100 bytes at 8.8 Gb/s take 1 us; the first may go at once.
+    // 1100 bytes at 8.8 Gb/s take 1 us; the first packet may be sent at once.
     assert!((9 * US..=11 * US).contains(&now_ps) || now_ps == 100 * US, "{now_ps}");
 }
 
@@ -357,8 +360,8 @@ fn all_ev_ports_are_accepted_at_the_largest_set() {
     assert_eq!(rig.sender.stats().foreign_evs, 0);
 }
 
-/// Echoes reach the balancer, marked and foreign ones do not count; the congestion control sees one
-/// ACK.
+/// Echoes reach the balancer, except for marked ones and those outside the set; the congestion
+/// control sees one ACK.
 //= docs/specs/transport.md#TRN-25 several echoes
 #[test]
 fn every_echo_of_an_ack_is_recycled() {
@@ -386,12 +389,12 @@ fn every_echo_of_an_ack_is_recycled() {
 
 //= docs/specs/flowcut-switch.md#FCS-5 draining
 #[test]
-fn a_switch_s_pause_counts_as_drained_while_it_holds_packets_back() {
+fn a_pause_counts_as_drain_while_it_holds_packets_back() {
     let payload = u64::from(config().payload_bytes);
     let mut rig = Rig::new(FlowConfig { window_packets: 4, ..open_config() });
     rig.sender.send_message(0, 10 * payload).unwrap();
     assert_eq!(rig.psns(0).len(), 4);
-    // From 10 us to 25.
+    // From 10 us to 25 us.
     rig.sender.on_pause(true);
     rig.ack(10 * US, cumulative(1, 0));
     assert!(rig.psns(10 * US).is_empty());
@@ -399,7 +402,7 @@ fn a_switch_s_pause_counts_as_drained_while_it_holds_packets_back() {
     rig.ack(25 * US, cumulative(4, 0));
     assert_eq!(rig.psns(25 * US).len(), 4);
     assert_eq!((rig.sender.stats().drains, rig.sender.stats().drained_ps), (1, 15 * US));
-    // From 30 us to 40, and while nothing is left to send.
+    // From 30 us to 40 us, and while nothing is left to send.
     rig.sender.on_pause(true);
     rig.ack(30 * US, cumulative(5, 25 * US));
     assert!(rig.psns(30 * US).is_empty());

@@ -1,18 +1,18 @@
-//! Long lives of a connection: counters that begin near their limits, and as many packets as there
-//! is time for.
+//! Connections in long use: counters that begin near their limits, and as many packets as time
+//! permits.
 //!
-//! 64 bits are enough for every number of packets and of bytes. Numbers of messages have 32 bits,
-//! at the sender twice: the caller's, and the running ones of its slots. The slots of packets and
-//! the bits of bitmaps are the low bits of packet numbers.
+//! 64 bits suffice for all packet and byte counts. Message numbers have 32 bits, at the sender
+//! twice: the caller's, and the running numbers of its slots. The slots of packets and the bits of
+//! bitmaps are the low bits of packet numbers.
 
 use std::vec::Vec;
 
-use super::pair::{Channel, Fate, Pair};
+use super::pair::{Channel, ChannelCounts, Pair};
 use super::*;
 use crate::rng;
 
-/// 2^32 packets, 2^32 messages and 10 TB end within a test. Packet numbers keep their remainders by
-/// every power of two up to 512, by which some schemes choose.
+/// 2^32 packets, 2^32 messages and 10 TB are passed within a test. Packet numbers keep their
+/// remainders modulo all powers of two up to 512, on which some schemes depend.
 const BEFORE: [Before; 4] = [
     Before { packets: (1 << 32) - 512, messages: u32::MAX - 20, bytes: 10_000_000_000_000 - 20_000 },
     Before { packets: (1 << 32) - 512, messages: (1 << 31) - 20, bytes: (1 << 32) - 20_000 },
@@ -36,8 +36,8 @@ const ROUGH: Channel = Channel {
     dead_paths: 0,
 };
 
-/// What a connection came to, counted from where it began: when it ended, the channel's fate, the
-/// order of messages, and what its ends counted.
+/// The outcome of a connection, relative to its start: its end time, the counts of the channel, the
+/// order of messages, and the counters of both ends.
 #[derive(Debug, PartialEq)]
 struct History {
     ended: Time,
@@ -47,7 +47,7 @@ struct History {
     counts: [u64; 13],
 }
 
-/// 700 packets in 600 messages, of which some are in flight at a time.
+/// Sends 700 packets in 600 messages, of which several are in flight at a time.
 fn history(config: FlowConfig, before: &Before) -> History {
     let messages: Vec<u64> = (0..600).map(|number| number * 997 % 2_200).collect();
     let mut pair = Pair::new(config, ROUGH, &messages, 3);
@@ -64,7 +64,7 @@ fn history(config: FlowConfig, before: &Before) -> History {
         (sent.bytes_sent, sent.bytes_acked, got.bytes),
         (before.bytes + bytes, before.bytes + bytes, before.bytes + bytes)
     );
-    let Fate { sent: frames, lost, packets_lost, duplicated } = pair.fate;
+    let ChannelCounts { sent: frames, lost, packets_lost, duplicated } = pair.channel_counts;
     let number = |message: u32| message.wrapping_sub(before.messages);
     History {
         ended: pair.now,
@@ -89,11 +89,11 @@ fn history(config: FlowConfig, before: &Before) -> History {
     }
 }
 
-/// A connection that has sent 2^32 packets, as many messages and 10 TB behaves as a new one, packet
+/// A connection that has sent 2^32 packets, 2^32 messages and 10 TB behaves as a new one, packet
 /// for packet.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn a_connection_goes_on_as_it_began_whatever_it_has_counted() {
+fn large_counters_do_not_change_a_connection() {
     let schemes = BalancerKind::ALL.map(|balancer| (balancer, CcKind::Dctcp, ReceiverKind::Selective));
     let controls = CcKind::ALL.map(|cc| (BalancerKind::Reps, cc, ReceiverKind::Selective));
     let receivers = RECEIVERS.map(|receiver| (BalancerKind::Ecmp, CcKind::Dctcp, receiver));
@@ -106,12 +106,12 @@ fn a_connection_goes_on_as_it_began_whatever_it_has_counted() {
             max_message_bytes: 10_000,
             ..config()
         };
-        let young = history(config, &Before::default());
-        let mut numbers: Vec<u32> = young.completed.iter().map(|(message, _)| *message).collect();
+        let new = history(config, &Before::default());
+        let mut numbers: Vec<u32> = new.completed.iter().map(|(message, _)| *message).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..600), "{balancer:?}, {cc:?} and {receiver:?}: each once");
         for before in &BEFORE {
-            assert_eq!(history(config, before), young, "{balancer:?}, {cc:?} and {receiver:?} after {before:?}");
+            assert_eq!(history(config, before), new, "{balancer:?}, {cc:?} and {receiver:?} after {before:?}");
         }
     }
 }
@@ -139,10 +139,10 @@ fn timeouts_in_a_row_may_be_many() {
     }
 }
 
-/// An ACK counts packets in eight bits. More of them wait for one only if no ACKs are taken.
+/// An ACK counts packets in eight bits. More packets accumulate only if no ACKs are polled.
 //= docs/specs/transport.md#TRN-55 content of an ACK
 #[test]
-fn an_ack_counts_no_more_packets_than_it_can_tell() {
+fn the_packet_count_of_an_ack_saturates() {
     let config = FlowConfig { window_packets: 1 << 10, ack_every: 255, ..config() };
     let (mut rng, now) = (rng::stream(1, 1), Time::ZERO.after(US));
     let mut sender = Sender::new(&open_config(), 64, 1 << 30, &mut rng);
@@ -158,11 +158,12 @@ fn an_ack_counts_no_more_packets_than_it_can_tell() {
     assert!(receiver.poll_ack().is_none());
 }
 
-/// Both ends without frames between them, as fast as this machine is. `SOAK_PACKETS` sets how many;
-/// the packet numbers, the numbers of messages and the bytes go past 2^32, 2^32 and 10 TB half-way.
+/// Both ends without frames between them, at maximum speed. `SOAK_PACKETS` sets the number of
+/// packets. Halfway the packet numbers, the message numbers and the bytes pass 2^32, 2^32 and 10
+/// TB.
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn as_many_packets_as_there_is_time_for() {
+fn packets_for_the_time_available() {
     let packets: u64 = std::env::var("SOAK_PACKETS").map_or(20_000_000, |count| count.parse().unwrap());
     let config = FlowConfig { window_packets: 1 << 10, give_up_ps: 1 << 60, ..open_config() };
     let before = Before {
@@ -177,32 +178,32 @@ fn as_many_packets_as_there_is_time_for() {
     ends.check(&before);
 }
 
-/// A sender that always has something to send, and a receiver, in the same place.
+/// A sender that always has something to send, and a receiver, in one process.
 struct Ends {
     sender: Sender,
     receiver: Receiver,
     rng: rng::Rng,
     now: Time,
     frames: u64,
-    /// Numbers of the next message to send, to complete and to be delivered. They come out in the
-    /// order in which they were sent, but for those of lost packets: `early` has these.
+    /// Numbers of the next message to send, to complete and to deliver. Messages complete in the
+    /// order in which they were sent, except those with lost packets, which `early` handles.
     queued: u32,
-    completed: Early,
-    delivered: Early,
+    completed: Numbers,
+    delivered: Numbers,
 }
 
-/// Numbers from `next` on that have come already; there are few.
-struct Early {
+/// A counter of numbers, with the few that arrived ahead of `next`.
+struct Numbers {
     next: u32,
     count: u64,
     early: Vec<u32>,
 }
 
-impl Early {
+impl Numbers {
     fn take(&mut self, number: u32) {
         self.count += 1;
         if number != self.next {
-            assert!(number.wrapping_sub(self.next) < 1 << 16 && !self.early.contains(&number), "{number} came twice");
+            assert!(number.wrapping_sub(self.next) < 1 << 16 && !self.early.contains(&number), "{number} twice");
             return self.early.push(number);
         }
         self.next = self.next.wrapping_add(1);
@@ -220,12 +221,12 @@ impl Ends {
         let mut receiver = Receiver::new(config);
         sender.start_after(before);
         receiver.start_after(before);
-        let early = || Early { next: before.messages, count: 0, early: Vec::new() };
+        let early = || Numbers { next: before.messages, count: 0, early: Vec::new() };
         let (completed, delivered) = (early(), early());
         Self { sender, receiver, rng, now: Time::ZERO, frames: 0, queued: before.messages, completed, delivered }
     }
 
-    /// A microsecond. Messages have 0 to 6,999 bytes; one packet in 1,009 is lost.
+    /// Runs one microsecond. Messages have 0 to 6,999 bytes; one packet in 1,009 is lost.
     fn step(&mut self) {
         self.now = self.now.after(US);
         while self.sender.send_message(self.queued, u64::from(self.queued % 7_000)).is_ok() {
@@ -261,14 +262,14 @@ impl Ends {
         }
     }
 
-    /// Everything came once, and what did not is in flight.
+    /// Checks that everything was delivered once, and that the rest is in flight.
     fn check(&self, before: &Before) {
         let (sent, got) = (self.sender.stats(), self.receiver.stats());
         assert_eq!((self.completed.count, self.delivered.count), (got.messages, sent.messages_delivered));
         assert!(self.completed.early.len() < 1_024 && self.delivered.early.len() < 1_024);
         assert!(
             self.completed.next < before.messages && self.delivered.next < before.messages,
-            "their numbers have begun anew"
+            "their numbers have wrapped"
         );
         assert!(got.packets > 1 << 32 && sent.packets_acked <= got.packets && got.bytes <= sent.bytes_sent);
         assert_eq!((got.invalid, got.out_of_window, sent.invalid_acks, sent.invalid_echoes), (0, 0, 0, 0));

@@ -6,7 +6,7 @@ use super::*;
 
 //= docs/specs/endpoint.md#END-4a invalid limits
 #[test]
-fn senseless_limits_are_not_accepted() {
+fn invalid_limits_are_rejected() {
     let least = LEAST_PAYLOAD_BYTES;
     let fine =
         Terms { window_packets: 16, max_payload: least, max_data: least.into(), ack_every: 1, ..Terms::default() };
@@ -25,7 +25,7 @@ fn senseless_limits_are_not_accepted() {
         Terms { ack_every: 256, ..fine },
     ];
     assert!(bad.iter().all(|terms| !config().accepts(terms)), "{bad:?}");
-    // Two ends may agree on a small one.
+    // Two ends may agree on a small limit.
     let small = FlowConfig { payload_bytes: 64, max_data_bytes: 100, max_message_bytes: 100, ..config() };
     assert!(small.accepts(&Terms { max_payload: 64, max_data: 100, ..fine }));
     assert!(!small.accepts(&Terms { max_payload: 63, ..fine }) && !small.accepts(&Terms { max_data: 99, ..fine }));

@@ -1,4 +1,4 @@
-//! The scoreboard's naive twin: a list of packets, searched from end to end.
+//! The naive model of the scoreboard: a list of packets that is searched linearly.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;

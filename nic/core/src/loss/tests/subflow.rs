@@ -1,5 +1,5 @@
-//! Reports of missing packets: tables, the published scheme as a twin, and no report of anything
-//! reordered.
+//! Reports of missing packets: tables, the published scheme as a model, and no report of reordered
+//! packets.
 
 use std::vec;
 use std::vec::Vec;
@@ -34,19 +34,19 @@ impl Rig {
 
     fn check(&mut self, psn: u64, log2: u8, behind: u16, again: bool, room: usize) -> Vec<u64> {
         let arrived = Arrived { received: &self.received, cumulative: self.cumulative, highest: self.highest };
-        let mut told = vec![];
+        let mut reported = vec![];
         let evidence = Evidence { psn, section: Section::new(log2, behind), again };
         self.watch.check(&arrived, &evidence, |psn| {
-            let fits = told.len() < room;
+            let fits = reported.len() < room;
             if fits {
-                told.push(psn);
+                reported.push(psn);
             }
             fits
         });
-        told
+        reported
     }
 
-    /// A new data packet.
+    /// Receives a new data packet.
     fn data(&mut self, psn: u64, log2: u8, behind: u16) -> Vec<u64> {
         self.arrive(psn);
         self.check(psn, log2, behind, false, 64)
@@ -54,7 +54,7 @@ impl Rig {
 }
 
 #[test]
-fn what_the_section_sent_before_is_missing() {
+fn earlier_packets_of_the_section_are_missing() {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     // (what arrived before, packet, log2 of subflows, behind) -> missing
     type Row = (&'static [u64], u64, u8, u16, &'static [u64]);
@@ -79,7 +79,7 @@ fn what_the_section_sent_before_is_missing() {
 }
 
 #[test]
-fn each_is_told_once_by_packets_and_again_by_probes() {
+fn packets_report_each_loss_once_and_probes_again() {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     let mut rig = Rig::new();
@@ -88,8 +88,8 @@ fn each_is_told_once_by_packets_and_again_by_probes() {
     assert_eq!(rig.check(10, 1, 5, true, 64), [0, 2, 4, 6]);
     rig.arrive(4);
     assert_eq!(rig.check(10, 1, 5, true, 64), [0, 2, 6]);
-    assert_eq!(rig.check(14, 1, 1, true, 64), [12, 14], "a probe shows the packet that it names too");
-    assert_eq!(rig.check(4, 1, 0, true, 64), [0; 0], "one that is sent again");
+    assert_eq!(rig.check(14, 1, 1, true, 64), [12, 14], "a probe also reports the packet that it names");
+    assert_eq!(rig.check(4, 1, 0, true, 64), [0; 0], "a retransmitted probe");
     rig.arrive(0);
     // Their bits are reused for the numbers one window later.
     for psn in 1..=14 {
@@ -99,17 +99,17 @@ fn each_is_told_once_by_packets_and_again_by_probes() {
     let later: Vec<u64> = (0..127).map(|i| 16 + 2 * i).collect();
     assert_eq!(rig.check(270, 1, 127, false, 200), later);
     let mut rig = Rig::new();
-    assert_eq!(rig.check(8, 1, 4, false, 2), [0, 2], "as far as there is room");
+    assert_eq!(rig.check(8, 1, 4, false, 2), [0, 2], "limited by the space");
     assert_eq!(rig.check(8, 1, 4, false, 64), [4, 6, 8]);
 }
 
-/// The published scheme: a bitmap of arrivals and one of what was told, both from `start`; a frame
+/// The published scheme: a bitmap of arrivals and one of reports, both from `start`; a frame
 /// carries the first number of its section.
 #[derive(Default)]
 struct Published {
     start: u64,
     received: Vec<bool>,
-    told: Vec<bool>,
+    reported: Vec<bool>,
 }
 
 impl Published {
@@ -117,7 +117,7 @@ impl Published {
         let room = (psn - self.start + 1) as usize;
         if self.received.len() < room {
             self.received.resize(room, false);
-            self.told.resize(room, false);
+            self.reported.resize(room, false);
         }
     }
 
@@ -129,8 +129,8 @@ impl Published {
         }
         while at <= psn {
             let index = (at - self.start) as usize;
-            if !self.received[index] && !self.told[index] {
-                self.told[index] = true;
+            if !self.received[index] && !self.reported[index] {
+                self.reported[index] = true;
                 missing.push(at);
             }
             at += stride;
@@ -146,7 +146,7 @@ impl Published {
         let missing = if again || psn < self.start { vec![] } else { self.check(psn, base, stride) };
         while self.received.first() == Some(&true) {
             self.received.remove(0);
-            self.told.remove(0);
+            self.reported.remove(0);
             self.start += 1;
         }
         missing
@@ -154,58 +154,58 @@ impl Published {
 }
 
 proptest! {
-    /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones
-    /// may overtake it.
+    /// Per packet: whether it is lost, whether its section ends after it, how many later ones may
+    /// overtake it.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
-    fn nothing_reordered_is_missing_and_what_is_lost_is(
+    fn exactly_the_lost_packets_are_reported_missing(
         log2 in 0u8..=4,
-        fates in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
+        outcomes in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
     ) {
-        let (stride, count) = (1usize << log2, fates.len());
-        // Where each packet's section begins.
+        let (stride, count) = (1usize << log2, outcomes.len());
+        // The first packet of the section of each packet.
         let base = |psn: usize| {
             let mut base = psn;
-            while base >= stride && !fates[base - stride].1 {
+            while base >= stride && !outcomes[base - stride].1 {
                 base -= stride;
             }
             base
         };
-        // A packet arrives when its delay is over, but behind those of its section: that is what a
-        // path is.
+        // A packet arrives after its delay, but not before earlier packets of its section: a path
+        // keeps order.
         let mut arrivals: Vec<(usize, usize)> = vec![];
-        for (psn, fate) in fates.iter().enumerate() {
+        for (psn, outcome) in outcomes.iter().enumerate() {
             let before = (base(psn)..psn).step_by(stride).map(|earlier| arrivals[earlier].0).max().unwrap_or(0);
-            arrivals.push(((psn + fate.2).max(before + 1), psn));
+            arrivals.push(((psn + outcome.2).max(before + 1), psn));
         }
-        let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !fates[*psn].0).collect();
+        let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !outcomes[*psn].0).collect();
         order.sort_unstable();
-        let (mut rig, mut twin, mut told) = (Rig::new(), Published::default(), vec![]);
+        let (mut rig, mut model, mut reported) = (Rig::new(), Published::default(), vec![]);
         for (_, psn) in &order {
             let behind = (psn - base(*psn)) / stride;
             let missing = rig.data(*psn as u64, log2, behind as u16);
-            prop_assert_eq!(&missing, &twin.data(*psn as u64, base(*psn) as u64, stride as u64, false));
-            told.extend(missing);
+            prop_assert_eq!(&missing, &model.data(*psn as u64, base(*psn) as u64, stride as u64, false));
+            reported.extend(missing);
         }
-        // Lost, and something behind it in its section was not: exactly these.
-        told.sort_unstable();
+        // Exactly the lost packets after which another one of their section arrived.
+        reported.sort_unstable();
         let proven = |psn: &usize| {
             let mut later = *psn;
-            while !fates[later].1 && later + stride < count {
+            while !outcomes[later].1 && later + stride < count {
                 later += stride;
-                if !fates[later].0 {
+                if !outcomes[later].0 {
                     return true;
                 }
             }
             false
         };
-        let expected: Vec<u64> = (0..count).filter(|psn| fates[*psn].0 && proven(psn)).map(|psn| psn as u64).collect();
-        prop_assert_eq!(told, expected);
+        let expected: Vec<u64> = (0..count).filter(|psn| outcomes[*psn].0 && proven(psn)).map(|psn| psn as u64).collect();
+        prop_assert_eq!(reported, expected);
     }
 
-    /// For any frames in any order: no panic, no report of what has arrived or lies outside the
-    /// window.
+    /// For any frames in any order: no panic, no report of packets that have arrived or are outside
+    /// the window.
     #[test]
     fn hostile_sections_are_harmless(
         frames in prop::collection::vec((0u64..256, any::<u16>(), any::<bool>(), any::<bool>()), 1..300),
@@ -217,14 +217,14 @@ proptest! {
                 rig.arrive(psn);
             }
             let arrived = Arrived { received: &rig.received, cumulative: rig.cumulative, highest: rig.highest };
-            let mut told = vec![];
+            let mut reported = vec![];
             let evidence = Evidence { psn, section: Section::from_bits(bits), again };
             rig.watch.check(&arrived, &evidence, |psn| {
-                told.push(psn);
+                reported.push(psn);
                 true
             });
             let fits = |missing: &u64| (rig.cumulative..=psn).contains(missing) && !rig.received.contains(*missing);
-            prop_assert!(told.iter().all(fits), "{told:?}");
+            prop_assert!(reported.iter().all(fits), "{reported:?}");
         }
     }
 }

@@ -38,7 +38,7 @@ fn loss(bitmap: &mut On<Bitmap>, ev: u16, cause: LossCause) {
 }
 
 #[test]
-fn values_go_in_turn_from_a_lasting_start() {
+fn values_take_turns_from_a_seeded_start() {
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
     //= docs/specs/bitmap.md#BITMAP-2 round robin
     let config = |seed| Path { evs: 7, seed: Some(seed), ..path_of(1_000, 10) };
@@ -52,7 +52,7 @@ fn values_go_in_turn_from_a_lasting_start() {
 }
 
 #[test]
-fn a_new_turn_begins_anywhere_and_takes_every_value_once() {
+fn every_round_has_a_random_start_and_uses_all_values_once() {
     //= docs/specs/bitmap.md#BITMAP-6 start of a round
     let mut bitmap = bitmap(7, |_| ());
     let mut rng = rng::stream(2, 0);
@@ -67,7 +67,7 @@ fn a_new_turn_begins_anywhere_and_takes_every_value_once() {
 }
 
 #[test]
-fn penalties_add_up_to_the_largest() {
+fn penalties_add_up_to_the_maximum() {
     //= docs/specs/bitmap.md#BITMAP-3 increase of a penalty
     let mut bitmap = bitmap(9, |_| ());
     ack(&mut bitmap, 2, false);
@@ -86,7 +86,7 @@ fn penalties_add_up_to_the_largest() {
 }
 
 #[test]
-fn what_has_a_penalty_is_passed_over_and_the_first_pardoned() {
+fn values_with_penalties_are_skipped_and_the_first_forgiven() {
     //= docs/specs/bitmap.md#BITMAP-4 skipping
     let mut one = bitmap(8, |_| ());
     for (ev, marks) in [(1, 1), (2, 2), (5, 1)] {
@@ -103,7 +103,7 @@ fn what_has_a_penalty_is_passed_over_and_the_first_pardoned() {
 }
 
 #[test]
-fn a_walk_is_bounded_and_comes_back_where_all_have_a_penalty() {
+fn the_search_is_bounded_if_all_values_have_penalties() {
     //= docs/specs/bitmap.md#BITMAP-5 maximum skips per packet
     let mut small = bitmap(4, |_| ());
     (0..4).for_each(|ev| loss(&mut small, ev, LossCause::Timeout));
@@ -117,7 +117,7 @@ fn a_walk_is_bounded_and_comes_back_where_all_have_a_penalty() {
 }
 
 #[test]
-fn one_value_is_used_whatever_it_costs() {
+fn a_single_value_is_used_despite_penalties() {
     let mut bitmap = bitmap(1, |_| ());
     loss(&mut bitmap, 0, LossCause::Timeout);
     assert_eq!(sends(&mut bitmap, 40), [0; 40]);
@@ -130,8 +130,9 @@ fn state_takes_half_a_byte_a_value() {
     assert_eq!(bitmap(Bitmap::EVS, |_| ()).state.penalties.len() + 4, Bitmap::STATE_BYTES);
 }
 
-/// REPS's artifact, statement by statement, but for its order: values in turn from a random one on, where it takes them
-/// exclusive-or a random mask, which covers a set only if its size is a power of two.
+/// A transcription of REPS's artifact, except for the order: values in turn from a random one on,
+/// where the artifact combines them by exclusive-or with a random mask, which covers a set only if
+/// its size is a power of two.
 struct Artifact {
     evs: usize,
     current_ev_index: usize,
@@ -181,7 +182,7 @@ proptest! {
 
     /// Clauses 2 to 6: the same as REPS's artifact, draw by draw, for sets that one walk covers.
     #[test]
-    fn penalties_are_the_artifacts(
+    fn penalties_agree_with_the_artifact(
         evs in 1..=MAX_PASSED,
         ops in prop::collection::vec((0..8u8, any::<u16>()), 1..300),
     ) {

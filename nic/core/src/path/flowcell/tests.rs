@@ -14,7 +14,7 @@ fn flowcell(evs: u16, change: impl FnOnce(&mut FlowcellConfig)) -> On<Flowcell> 
     On { scheme: Flowcell::make(&own, &path, &mut rng::stream(1, 0)), path }
 }
 
-/// How far from the first entropy value each packet's is.
+/// Returns the distance of each packet's entropy value from the first one.
 fn steps(flowcell: &mut On<Flowcell>, sizes: &[u32]) -> Vec<u16> {
     let (first, evs) = (flowcell.state.ev.index(), flowcell.path.evs);
     let mut send = |bytes: &u32| {
@@ -44,7 +44,7 @@ fn a_packet_that_does_not_fit_begins_the_next_flowcell() {
 }
 
 #[test]
-fn paths_go_in_turn_around_the_set_or_are_drawn() {
+fn paths_take_turns_or_are_drawn() {
     //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
     let in_turn = steps(&mut flowcell(5, |flowcell| flowcell.cell_bytes = ByteSize::new(1)), &[1; 12]);
     assert_eq!(in_turn, [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]);
@@ -64,7 +64,7 @@ fn paths_go_in_turn_around_the_set_or_are_drawn() {
 }
 
 #[test]
-fn a_timeout_ends_a_flowcell_and_nothing_else_does() {
+fn only_a_timeout_ends_a_flowcell_early() {
     //= docs/specs/flowcell.md#FLOWCELL-4 timeouts
     let mut flowcell = flowcell(64, |_| ());
     for (cause, step) in [(LossCause::Trimmed, 0), (LossCause::SackGap, 0), (LossCause::Timeout, 1)] {

@@ -1,31 +1,31 @@
 mod drains;
 mod histories;
 mod learned;
-mod twin;
+mod model;
 
 use super::*;
 use crate::path::{BalancerConfig, BalancerKind};
 use crate::rng::{Rng, stream};
-use crate::tests::{Given, at, at_step};
+use crate::tests::{Setup, at, at_step};
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 use std::vec::Vec;
 
-/// An eighth of it is whole steps of time and whole ticks of 2^10 ps.
+/// An eighth of it is both a whole number of time steps and of ticks of 2^10 ps.
 const BASE_RTT_PS: u64 = 10_000 << 10;
 const BYTES: u32 = 4_160;
 
-fn config(change: impl FnOnce(&mut FlowcutConfig)) -> Given {
+fn config(change: impl FnOnce(&mut FlowcutConfig)) -> Setup {
     let mut own = FlowcutConfig { tail_bytes: Some(ByteSize::new(0)), ..FlowcutConfig::default() };
     change(&mut own);
-    Given { seed: Some(5), ..Given::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 100) }
+    Setup { seed: Some(5), ..Setup::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 100) }
 }
 
-fn own(config: &Given) -> &FlowcutConfig {
+fn own(config: &Setup) -> &FlowcutConfig {
     let BalancerConfig::Flowcut(own) = &config.balancer else { panic!("{:?} is not Flowcut", config.balancer) };
     own
 }
 
-/// A sender in miniature: packets in order, of which the first open ones are acknowledged in order.
+/// A miniature sender: packets are sent in order, and the oldest open one is acknowledged.
 #[derive(Clone)]
 struct Rig {
     path: Path,
@@ -39,7 +39,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: &Given) -> Self {
+    fn new(config: &Setup) -> Self {
         let mut rng = stream(1, 1);
         Self {
             flowcut: Flowcut::make(own(config), &config.path(), &mut rng),
@@ -58,13 +58,13 @@ impl Rig {
         SendInfo { psn: self.next_psn, bytes: BYTES, open_packets, in_flight_bytes, ..SendInfo::default() }
     }
 
-    /// Whether a new packet may go.
+    /// Returns whether a new packet may be sent.
     fn may(&mut self) -> bool {
         let info = self.info();
         self.flowcut.admit(self.path.at_ps(self.now_ps), &info) != Admission::Wait
     }
 
-    /// Sends a new packet and returns its path; `None` when it is held.
+    /// Sends a new packet and returns its path; `None` if it is held back.
     fn send(&mut self) -> Option<Ev> {
         let info = self.info();
         let may = self.may();
@@ -99,7 +99,7 @@ impl Rig {
         self.flowcut.on_ack(self.path.at_ps(self.now_ps), &ack, &mut ());
     }
 
-    /// A timeout of a packet that was sent at `sent_ps`, with another packet in flight.
+    /// Times out a packet that was sent at `sent_ps`, with another packet in flight.
     fn timeout(&mut self, sent_ps: u64) {
         self.timeout_with(sent_ps, BYTES.into());
     }
@@ -131,13 +131,13 @@ fn a_path_lasts_until_it_drains() {
     let mut ecmp = crate::path::Ecmp::make(&crate::path::NoSettings {}, &rig.path, &mut stream(9, 9));
     let ecmp = ecmp.next_ev(rig.path.at_ps(0), &SendInfo::default(), &mut stream(9, 9));
     let first: Vec<_> = (0..20).map(|_| rig.send()).collect();
-    assert!(first.iter().all(|ev| *ev == Some(ecmp)), "the first window takes ecmp's path");
+    assert!(first.iter().all(|ev| *ev == Some(ecmp)), "the first window uses ECMP's path");
     for _ in 0..100 {
         rig.ack(BASE_RTT_PS);
         assert_eq!(rig.send(), Some(ecmp));
     }
     (0..20).for_each(|_| rig.ack(BASE_RTT_PS));
-    assert_eq!(rig.send(), Some(ecmp), "nothing was open, and nothing was drained");
+    assert_eq!(rig.send(), Some(ecmp), "nothing was in flight, and nothing drained");
     rig.drain();
     // An ACK that the balancer does not see may settle the last packet as well.
     rig.open.clear();
@@ -148,15 +148,15 @@ fn a_path_lasts_until_it_drains() {
 
 //= docs/specs/flowcut.md#FLC-4 choice of another path
 #[test]
-fn a_change_of_path_is_one() {
-    let mut rig = Rig::new(&Given { evs: 2, ..config(|_| ()) });
+fn a_new_path_differs_from_the_old_one() {
+    let mut rig = Rig::new(&Setup { evs: 2, ..config(|_| ()) });
     for _ in 0..50 {
         let before = rig.drain();
         rig.open.clear();
         let after = rig.send().unwrap();
         assert_eq!(before.index() + after.index(), 1);
     }
-    let mut one = Rig::new(&Given { evs: 1, ..config(|_| ()) });
+    let mut one = Rig::new(&Setup { evs: 1, ..config(|_| ()) });
     for _ in 0..5 {
         assert_eq!(one.drain(), Ev::new(0));
         one.open.clear();
@@ -183,8 +183,8 @@ fn a_congested_path_drains_and_is_left() {
     assert_ne!(rig.send().unwrap(), old);
 }
 
-/// ACKs of one normalised RTT until the path drains, from an average of 1.
-fn acks_until_drained(config: &Given, rtt_ps: u64) -> Option<usize> {
+/// Returns the number of ACKs with one normalised RTT until the path drains, from an average of 1.
+fn acks_until_drained(config: &Setup, rtt_ps: u64) -> Option<usize> {
     let mut rig = Rig::new(config);
     (0..400).for_each(|_| assert!(rig.send().is_some()));
     (1..400).find(|_| {
@@ -196,8 +196,8 @@ fn acks_until_drained(config: &Given, rtt_ps: u64) -> Option<usize> {
 //= docs/specs/flowcut.md#FLC-12 average against threshold
 //= docs/specs/flowcut.md#FLC-15 A table for each connection
 #[test]
-fn the_average_crosses_the_ratio_when_arithmetic_says() {
-    // 1 + (n - 1)(1 - 0.88^k) > 4 for the first time; the base RTT bounds what was never seen.
+fn the_average_exceeds_the_ratio_after_the_computed_count() {
+    // 1 + (n - 1)(1 - 0.88^k) > 4 for the first time; the base RTT bounds the unknown minimum.
     for (normalised, expected) in [(5, 11), (6, 8), (10, 4), (20, 2), (4, 0)] {
         let found = acks_until_drained(&config(|own| own.trend = Ratio::default()), normalised * BASE_RTT_PS);
         assert_eq!(found.unwrap_or(0), expected, "{normalised}");
@@ -205,8 +205,8 @@ fn the_average_crosses_the_ratio_when_arithmetic_says() {
     // At weight 1 one sample decides.
     let at_once = config(|own| (own.trend, own.weight) = (Ratio::default(), Ratio::permille(1_000)));
     assert_eq!(acks_until_drained(&at_once, 4 * BASE_RTT_PS + 20_000), Some(1));
-    // Where the base RTT is longer, what was seen first is the least.
-    let longer = Given { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config(|own| own.trend = Ratio::default()) };
+    // If the base RTT is longer, the first sample is the minimum.
+    let longer = Setup { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config(|own| own.trend = Ratio::default()) };
     assert_eq!(acks_until_drained(&longer, 50 * BASE_RTT_PS), None);
 }
 
@@ -230,13 +230,13 @@ fn fast_growth_drains_before_the_average_does() {
 //= docs/specs/flowcut.md#FLC-10 least round-trip time
 //= docs/specs/flowcut.md#FLC-11 normalised RTT
 #[test]
-fn hops_and_serialisation_are_told_apart() {
+fn hops_and_serialisation_are_distinguished() {
     // 25 Gb/s: 4,160 bytes take 1.33 us a hop.
     let config = config(|own| {
         (own.trend, own.link_rate_gbps) = (Ratio::default(), Some(Gbps::new(25)));
         (own.rtt_ratio, own.weight) = (Ratio::permille(1_500), Ratio::permille(1_000));
     });
-    let mut rig = Rig::new(&Given { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config });
+    let mut rig = Rig::new(&Setup { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config });
     let path = rig.send().unwrap();
     (0..50).for_each(|_| assert_eq!(rig.send(), Some(path)));
     let mut ack = |hops: u8, bytes: u32, rtt_ps: u64| {
@@ -247,10 +247,10 @@ fn hops_and_serialisation_are_told_apart() {
     };
     let (near, far) = (4_000_000, 9_000_000);
     assert!(!ack(1, 64, near) && !ack(3, 64, far) && !ack(3, 64, far));
-    // A full packet takes 1.33 us longer at each of three hops, and that is no congestion; 1.5
-    // times 13 us is.
+    // A full packet takes 1.33 us longer at each of three hops, which is no congestion; 1.5 times
+    // 13 us is.
     assert!(!ack(3, 4_160, far + 3 * 1_332_000));
-    assert!(!ack(12, 64, 3 * far), "more than nine hops count as nine, of which nothing was known");
+    assert!(!ack(12, 64, 3 * far), "more than nine hops count as nine, for which there was no sample");
     assert!(!ack(3, 4_160, 19_300_000) && ack(3, 4_160, 19_600_000));
 }
 
@@ -269,16 +269,16 @@ fn acks_of_other_paths_change_nothing() {
 //= docs/specs/flowcut.md#FLC-42 repair
 //= docs/specs/flowcut.md#FLC-44 end of repair
 #[test]
-fn a_silent_path_is_left_and_what_was_open_goes_one_by_one() {
+fn a_silent_path_is_left_and_its_packets_resent_one_by_one() {
     let mut rig = Rig::new(&config(|_| ()));
     let old = rig.drain();
-    // Two rounds; of a flight only the first timeout counts.
+    // Two rounds; only the first timeout of a flight counts.
     for round in 1..=2u64 {
         rig.now_ps = round * 1_000_000;
         (0..5).for_each(|_| rig.timeout((round - 1) * 1_000_000));
     }
     assert!(rig.flowcut.is_draining());
-    // Something comes back: the count begins again.
+    // An acknowledgement arrives: the count restarts.
     rig.ack_of(old, BASE_RTT_PS, 3);
     for round in 3..=5u64 {
         assert_eq!(rig.flowcut.allowed_bytes(), 0);
@@ -318,7 +318,7 @@ fn a_lone_packet_that_times_out_leaves_its_path() {
     assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX, "the path acknowledged a packet after this one was sent");
     rig.now_ps = 2_000_000;
     rig.timeout_with(1_000_000, 0);
-    assert_eq!(rig.flowcut.allowed_bytes(), 0, "in repair");
+    assert_eq!(rig.flowcut.allowed_bytes(), 0, "retransmissions only");
     rig.open.clear();
     assert_ne!(rig.send(), Some(old));
     let mut never = Rig::new(&config(|own| own.dead_timeouts = 0));
@@ -348,11 +348,11 @@ fn a_trimmed_packet_shows_a_path_alive() {
 
 //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
-fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
+fn the_simple_rule_changes_paths_only_after_drains() {
     let mut rig = Rig::new(&config(|own| own.rule = FlowcutRule::Simple));
     let first = rig.send();
     rig.ack(BASE_RTT_PS);
-    assert_eq!(rig.send(), first, "nothing was open, and nothing was drained");
+    assert_eq!(rig.send(), first, "nothing was in flight, and nothing drained");
     (0..9).for_each(|_| assert_eq!(rig.send(), first));
     while !rig.flowcut.is_draining() {
         rig.ack(20 * BASE_RTT_PS);
@@ -364,12 +364,12 @@ fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
     assert_ne!(second, first);
     rig.send();
     rig.ack(BASE_RTT_PS);
-    assert!(rig.flowcut.is_draining(), "the average is the old path's");
+    assert!(rig.flowcut.is_draining(), "the average is still that of the old path");
 }
 
 //= docs/specs/flowcut.md#FLC-60 bytes of state
 #[test]
-fn the_state_takes_what_the_specification_says() {
+fn the_size_of_the_state_is_as_specified() {
     assert_eq!(Flowcut::STATE_BYTES, 128);
     assert!(size_of::<crate::path::AnyBalancer>() <= 200);
 }

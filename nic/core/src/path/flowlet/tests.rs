@@ -33,7 +33,7 @@ impl Rig {
         self.flowlet.on_loss(self.path.at(at_step(now)), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
-    /// Whether the packet sent now takes a new path.
+    /// Returns whether a packet sent now takes a new path.
     fn moves(&mut self, now: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.flowlet.state.ev);
         let next = self.flowlet.next_ev(self.path.at(at_step(now)), &SendInfo::default(), &mut self.rng);
@@ -44,13 +44,13 @@ impl Rig {
 }
 
 #[test]
-fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
+fn a_pause_in_feedback_longer_than_the_gap_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-1 the first EV
     //= docs/specs/flowlet.md#FLOWLET-2 A gap
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
     let mut rig = flowlet(|flowlet| flowlet.hold_us = Some(Micros::default()));
     assert!(!rig.moves(7_000), "the first packet starts the clock");
-    assert!(!rig.moves(7_500), "half an RTT is no longer than the gap");
+    assert!(!rig.moves(7_500), "half an RTT does not exceed the gap");
     assert!(rig.moves(7_501), "packets sent in between do not count");
     rig.ack(8_000);
     assert!(!rig.moves(8_500));
@@ -68,7 +68,7 @@ fn a_path_is_held_after_a_change() {
 }
 
 #[test]
-fn losses_that_the_network_reports_are_feedback() {
+fn losses_reported_by_the_network_are_feedback() {
     //= docs/specs/flowlet.md#FLOWLET-5 losses
     for (cause, moves) in [(LossCause::Trimmed, false), (LossCause::SackGap, false), (LossCause::Timeout, true)] {
         let mut rig = flowlet(|_| ());
@@ -79,7 +79,7 @@ fn losses_that_the_network_reports_are_feedback() {
 }
 
 #[test]
-fn by_packets_a_pause_in_sending_ends_a_flowlet() {
+fn with_the_packet_clock_a_pause_in_sending_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-2 A gap
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
     let mut rig = flowlet(|flowlet| {
@@ -92,7 +92,8 @@ fn by_packets_a_pause_in_sending_ends_a_flowlet() {
     }
 }
 
-/// REPS's artifact, statement by statement, for a connection that begins at time zero; draws are counted.
+/// A transcription of REPS's artifact, for a connection that begins at time zero; draws are
+/// counted.
 #[derive(Default)]
 struct Artifact {
     last_pkt: u64,
@@ -115,7 +116,7 @@ proptest! {
 
     /// Clauses 2 to 5: the same as REPS's artifact, move by move.
     #[test]
-    fn feedback_clock_is_the_artifacts(ops in prop::collection::vec((0..4u8, 0..2 * RTT), 1..300)) {
+    fn the_feedback_clock_agrees_with_the_artifact(ops in prop::collection::vec((0..4u8, 0..2 * RTT), 1..300)) {
         let (mut ours, mut theirs, mut now) = (flowlet(|_| ()), Artifact::default(), 0);
         prop_assert!(!ours.moves(0));
         for (op, steps) in ops {

@@ -25,8 +25,8 @@ fn paper() -> Rig {
 }
 
 impl Rig {
-    /// An acknowledgement after which the window has room for this number of packets of 4,150
-    /// bytes.
+    /// Processes an acknowledgement after which the window has room for this number of packets of
+    /// 4,150 bytes.
     fn ack(&mut self, ev: u16, room_bytes: u64) {
         let (window_bytes, in_flight_bytes) = (100_000 + room_bytes, 100_000);
         let ack = AckInfo {
@@ -40,7 +40,7 @@ impl Rig {
         self.mprdma.on_ack(self.path.at_ps(0), &ack, &mut ());
     }
 
-    /// One of packet `psn`, with no room to speak of.
+    /// Processes one of packet `psn`, after which there is almost no room.
     fn ack_of(&mut self, psn: u64, ev: u16) {
         let packet =
             PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_at: Time::ZERO, was_lost: false, reported: true };
@@ -52,7 +52,7 @@ impl Rig {
         self.mprdma.on_loss(self.path.at_ps(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
     }
 
-    /// The next packet's entropy value, or that it is drawn.
+    /// Returns the next packet's entropy value, or `None` if it is drawn at random.
     fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
         let ev = self.mprdma.next_ev(self.path.at_ps(0), &SendInfo::default(), &mut self.rng);
@@ -69,7 +69,7 @@ fn before_the_first_acknowledgement_packets_go_anywhere() {
 }
 
 #[test]
-fn an_acknowledgement_with_room_for_two_packets_gives_its_path_to_all_that_follow() {
+fn an_ack_with_room_for_two_packets_sets_the_path() {
     //= docs/specs/mprdma.md#MPRDMA-2 room
     //= docs/specs/mprdma.md#MPRDMA-3 reuse
     let mut rig = mprdma(|_| ());
@@ -100,7 +100,7 @@ fn the_artifact_reuses_the_path_of_a_trimmed_packet() {
 }
 
 #[test]
-fn a_timeout_gives_its_path_up() {
+fn a_timeout_abandons_the_path() {
     //= docs/specs/mprdma.md#MPRDMA-5 timeouts
     for mut rig in [mprdma(|_| ()), paper()] {
         rig.ack_of(0, 7);
@@ -115,7 +115,7 @@ fn a_timeout_gives_its_path_up() {
 }
 
 #[test]
-fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
+fn by_the_papers_rule_late_packets_do_not_set_the_path() {
     //= docs/specs/mprdma.md#MPRDMA-6 slow paths
     let mut rig = paper();
     let acks = [(100, 1, 1), (68, 2, 2), (67, 3, 2), (133, 4, 4), (101, 5, 5), (100, 6, 5), (132, 7, 7)];
@@ -152,13 +152,13 @@ fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
 }
 
 #[test]
-fn only_the_papers_rule_asks_for_packets() {
+fn only_the_papers_rule_needs_packet_feedback() {
     assert!(paper().mprdma.offers().packet_feedback && !mprdma(|_| ()).mprdma.offers().packet_feedback);
     assert_eq!(Mprdma::STATE_BYTES, 32);
 }
 
 #[test]
-fn an_entropy_value_outside_the_set_is_not_taken_up() {
+fn an_entropy_value_outside_the_set_is_not_reused() {
     let path = Path { evs: 4, ..path_of(RTT_PS, 10) };
     for rule in [MprdmaRule::Artifact, MprdmaRule::Paper] {
         let own = MprdmaConfig { rule, probe_share: Ratio::default(), ..MprdmaConfig::default() };

@@ -19,7 +19,7 @@ fn path() -> Path {
     Path { seed: Some(1), ..Path::new(RTT_PS, BPS, PACKET) }
 }
 
-/// What a sender keeps, around one balancer.
+/// The sender's state around one balancer.
 struct Rig {
     path: Path,
     mptcp: Mptcp,
@@ -46,7 +46,7 @@ impl Rig {
         SendInfo { bytes: PACKET, retransmit, in_flight_bytes, unsent_bytes: self.unsent, ..SendInfo::default() }
     }
 
-    /// Sends a packet if it may go; its subflow.
+    /// Sends a packet if permitted; returns its subflow.
     fn send(&mut self, retransmit: bool) -> Option<u16> {
         let info = self.info(retransmit);
         if self.mptcp.admit(self.path.at_ps(self.now_ps), &info) != Admission::Go {
@@ -103,7 +103,7 @@ fn every_subflow_has_its_share_of_the_window() {
     //= docs/specs/subflow.md#MPTCP-3 order of subflows
     let mut rig = Rig::dctcp(8, MptcpSplit::Equal);
     let sent = rig.send_all();
-    // 626,650 bytes to begin with are 18.9 packets each.
+    // An initial window of 626,650 bytes is 18.9 packets for each.
     assert_eq!(sent.len(), 8 * 18);
     assert!(sent.iter().enumerate().all(|(number, label)| usize::from(*label) == number % 8));
     rig.ack(3, false);
@@ -122,7 +122,11 @@ fn feedback_moves_its_own_subflows_window() {
     let moved = rig.windows();
     let most = bdp_bytes(RTT_PS, BPS) * 3 / 2 / 4;
     assert_eq!(moved[0], before[0]);
-    assert_eq!(moved[1], before[1] - u64::from(PACKET) / 4 - 1, "a quarter of what was marked, in fractions of a byte");
+    assert_eq!(
+        moved[1],
+        before[1] - u64::from(PACKET) / 4 - 1,
+        "a quarter of the marked bytes, in fractions of a byte"
+    );
     assert_eq!(moved[2], before[2] - u64::from(PACKET));
     assert_eq!(moved[3], most, "cut to the largest");
     let mut sent = rig.send_all();
@@ -131,7 +135,7 @@ fn feedback_moves_its_own_subflows_window() {
 }
 
 #[test]
-fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
+fn lost_packets_are_resent_on_another_subflow_with_room() {
     //= docs/specs/subflow.md#MPTCP-3 order of subflows
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
@@ -140,7 +144,7 @@ fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     rig.send_all();
     (0..5).for_each(|_| rig.lose(0, LossCause::SackGap));
-    assert_eq!(rig.send(true), None, "what is in flight still fills the smaller window");
+    assert_eq!(rig.send(true), None, "the bytes in flight still fill the smaller window");
     while rig.in_flight.iter().any(|packet| packet.ev == rig.mptcp.labels.ev(0)) {
         rig.lose(0, LossCause::SackGap);
     }
@@ -177,11 +181,11 @@ fn a_stale_subflow_is_probed_less_and_less_often() {
     let waits: Vec<u64> = probes.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(waits.len() >= 11, "{waits:?}");
     for (number, wait) in waits.iter().enumerate() {
-        // It may be the turn of the two others.
+        // The two other subflows may come first.
         let expected = 64 << number.min(10);
         assert!((expected..expected + 5).contains(wait), "{number}: {waits:?}");
     }
-    // An acknowledgement ends it, and the subflows take turns again.
+    // An acknowledgement ends this, and the subflows take turns again.
     while rig.send(false) != Some(1) {
         let label = rig.mptcp.labels.label(rig.in_flight[0].ev).unwrap();
         rig.ack(label, false);
@@ -191,7 +195,7 @@ fn a_stale_subflow_is_probed_less_and_less_often() {
 }
 
 #[test]
-fn without_a_subflow_that_is_not_stale_all_are_used() {
+fn if_all_subflows_are_stale_all_are_used() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     let mut rig = Rig::new(2, MptcpSplit::Free, CcKind::Dctcp, Path { learned: true, ..path() });
     for label in [0, 1] {
@@ -200,7 +204,7 @@ fn without_a_subflow_that_is_not_stale_all_are_used() {
         rig.lose(label, LossCause::Timeout);
     }
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
-    // A loss that packets sent after it show is no timeout.
+    // A loss detected from later packets is not a timeout.
     let mut rig = Rig::new(2, MptcpSplit::Free, CcKind::Dctcp, Path { learned: true, ..path() });
     rig.now_ps = RTT_PS;
     rig.send(false);
@@ -209,13 +213,13 @@ fn without_a_subflow_that_is_not_stale_all_are_used() {
 }
 
 #[test]
-fn equal_subflows_send_equally_and_free_ones_as_they_can() {
+fn equal_subflows_send_equally_and_free_ones_at_their_rate() {
     //= docs/specs/subflow.md#MPTCP-4 equal shares
     for (split, expected) in [(MptcpSplit::Equal, [25, 25, 25, 25]), (MptcpSplit::Free, [1, 33, 33, 33])] {
         let mut rig = Rig::dctcp(4, split);
         rig.unsent = 100 * u64::from(PACKET);
         let mut counts = [0; 4];
-        // Subflow 0 acknowledges nothing until the others can do no more.
+        // Subflow 0 acknowledges nothing until the others can send no more.
         rig.mptcp.lanes[0].cc = AnyCc::new(&CcKind::Dctcp.into(), &Path { initial_window_bytes: 1, ..path() });
         while rig.unsent > 0 {
             match rig.send(false) {
@@ -233,7 +237,7 @@ fn equal_subflows_send_equally_and_free_ones_as_they_can() {
 }
 
 #[test]
-fn a_paced_subflow_says_when() {
+fn a_paced_subflow_returns_its_wake_up_time() {
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
     let path = Path { max_window_bytes: u64::MAX, ..path() };
     let mut rig = Rig::new(2, MptcpSplit::Equal, CcKind::FixedRate, path);
@@ -245,7 +249,7 @@ fn a_paced_subflow_says_when() {
 }
 
 #[test]
-fn a_coalesced_ack_is_shared_out() {
+fn a_coalesced_ack_is_divided_among_subflows() {
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
@@ -260,7 +264,7 @@ fn a_coalesced_ack_is_shared_out() {
 }
 
 #[test]
-fn without_windows_of_their_own_labels_take_turns() {
+fn without_separate_windows_labels_take_turns() {
     //= docs/specs/subflow.md#MPTCP-6 without windows
     let (mut rng, path) = (stream(4, 4), path());
     let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path, &mut rng);
@@ -273,7 +277,7 @@ fn without_windows_of_their_own_labels_take_turns() {
     assert_eq!(labels, [0, 1, 2, 0, 1]);
 }
 
-/// With one subflow it always equals the connection's own window.
+/// With one subflow the window always equals the connection's.
 #[test]
 fn one_subflow_is_a_plain_connection() {
     let path = path();
@@ -316,7 +320,7 @@ fn one_subflow_is_a_plain_connection() {
 }
 
 #[test]
-fn what_is_in_flight_adds_up_and_never_sticks() {
+fn bytes_in_flight_add_up_and_never_block() {
     //= docs/specs/subflow.md#MPTCP-3 order of subflows
     for split in [MptcpSplit::Equal, MptcpSplit::Free] {
         let mut rig = Rig::dctcp(8, split);

@@ -1,4 +1,4 @@
-//! The clauses in tables, and the published rule as a twin.
+//! The clauses as tables, and the published rule as a model.
 
 use std::vec::Vec;
 
@@ -41,7 +41,7 @@ impl Rig {
         trailers
     }
 
-    /// Sends a new packet, as a sender would: probes go first.
+    /// Sends a new packet, as a sender would: probes first.
     fn send(&mut self) -> (Ev, Section) {
         let psn = self.next_psn;
         self.next_psn += 1;
@@ -80,7 +80,7 @@ impl Rig {
         self.balancer.evs().collect()
     }
 
-    /// Which subflows change their path with their next packets.
+    /// Returns the subflows that change their path with their next packets.
     fn moved_by_sending(&mut self) -> Vec<usize> {
         let before = self.evs();
         self.send_many(before.len());
@@ -100,8 +100,8 @@ fn packets_take_turns_on_the_subflows_paths() {
         let (ev, section) = rig.send();
         assert_eq!((ev, section.get()), (evs[psn as usize % 4], Some((4, psn as u16 / 4))), "{psn}");
     }
-    assert_eq!(rig.resend(6), evs[2], "on the path that its subflow has now");
-    assert_eq!(rig.balancer.section(), Section::NONE, "it says nothing of others");
+    assert_eq!(rig.resend(6), evs[2], "on the current path of its subflow");
+    assert_eq!(rig.balancer.section(), Section::NONE, "without information on others");
     for (wanted, evs, subflows) in [(5, 100, 4), (64, 10, 8), (1, 100, 1), (16, 1, 1), (64, 65_535, 64)] {
         let path = Path { evs, ..path_of(RTT, 100) };
         let own = OrderedChaosConfig { subflows: wanted, ..OrderedChaosConfig::default() };
@@ -120,7 +120,7 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
     let mut rig = Rig::new(|config| config.probe_us = Some(Micros::new(1_000)));
     let evs = rig.evs();
     rig.send_many(16);
-    // The largest single time is subflow 1's, the largest mean subflow 2's.
+    // Subflow 1 has the largest single round-trip time, subflow 2 the largest mean.
     let times = [(0, 9), (1, 8), (1, 14), (2, 12), (2, 13), (3, 10)];
     rig.now_ps = 14 * US;
     for (index, us) in times {
@@ -129,19 +129,19 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
     assert!(rig.moved_by_sending().is_empty(), "not before the interval ends");
     rig.now_ps = 15 * US;
     rig.ack(7, evs[3], 10 * US);
-    assert_eq!(rig.trailers(), [(18, evs[2], 4)], "the path's last packet has a probe behind it");
+    assert_eq!(rig.trailers(), [(18, evs[2], 4)], "a probe follows the last packet on the path");
     assert_eq!(rig.moved_by_sending(), [2]);
     let (_, section) = rig.send();
-    assert_eq!(section.get(), Some((4, 6)), "subflow 0 goes on");
+    assert_eq!(section.get(), Some((4, 6)), "subflow 0 continues");
     rig.send();
     let (ev, section) = rig.send();
     assert_eq!(
         (ev, section.get()),
         (rig.evs()[2], Some((4, 1))),
-        "subflow 2 counts anew from its first packet on the path"
+        "subflow 2 restarts its count at its first packet on the path"
     );
-    // Measurements restart: the next interval uses nothing of the previous one or of the previous
-    // path.
+    // Measurements restart: the next interval uses no samples of the previous interval or of the
+    // previous path.
     rig.now_ps = 29 * US;
     rig.ack(2, evs[2], 25 * US);
     rig.now_ps = 30 * US;
@@ -150,7 +150,7 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
 }
 
 #[test]
-fn a_trailer_ends_the_section_that_is_left_if_its_packets_are_under_way() {
+fn a_trailer_ends_an_abandoned_section_with_packets_in_flight() {
     //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
     for (packets, trailers) in [(4, &[][..]), (8, &[5][..])] {
         let mut rig = Rig::new(|config| config.probe_packets = 1_000);
@@ -167,14 +167,14 @@ fn a_trailer_ends_the_section_that_is_left_if_its_packets_are_under_way() {
 }
 
 #[test]
-fn a_threshold_keeps_what_is_not_much_worse() {
+fn a_threshold_keeps_subflows_that_are_slightly_worse() {
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     for (threshold, moves) in [(0, true), (249, true), (250, true), (251, false), (1_000, false)] {
         let mut rig = Rig::new(|config| config.threshold = Ratio::permille(threshold));
         let evs = rig.evs();
         rig.send_many(8);
         rig.now_ps = 15 * US;
-        // In units of what is stored, and of steps of time, so that the quarter is exact.
+        // In multiples of the stored unit and of a time step, so that the quarter is exact.
         rig.balancer.on_packet_acked(
             rig.path.at_ps(rig.now_ps),
             &PacketInfo {
@@ -192,7 +192,7 @@ fn a_threshold_keeps_what_is_not_much_worse() {
 }
 
 #[test]
-fn a_timeout_moves_its_subflow_unless_that_has_moved() {
+fn a_timeout_moves_its_subflow_unless_it_has_moved_since() {
     //= docs/specs/ordered-chaos.md#ORC-7 timeouts
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
@@ -204,35 +204,35 @@ fn a_timeout_moves_its_subflow_unless_that_has_moved() {
     rig.lose(9, evs[1], LossCause::Timeout);
     assert_eq!(rig.moved_by_sending(), [1]);
     rig.lose(5, evs[1], LossCause::Timeout);
-    assert!(rig.moved_by_sending().is_empty(), "of the path before");
+    assert!(rig.moved_by_sending().is_empty(), "a timeout on the previous path");
 }
 
 #[test]
-fn what_flees_takes_the_best_path_known() {
+fn a_subflow_that_times_out_takes_the_best_known_path() {
     //= docs/specs/ordered-chaos.md#ORC-9 move to the best measured path
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     rig.send_many(16);
     rig.lose(1, evs[1], LossCause::Timeout);
     assert_eq!(rig.moved_by_sending(), [1]);
-    assert!(!evs.contains(&rig.evs()[1]), "nothing is known: a random one");
+    assert!(!evs.contains(&rig.evs()[1]), "without samples a random path is taken");
     for (index, us) in [(0, 9), (2, 8), (3, 10)] {
         rig.now_ps = 15 * US - u64::from(index != 3);
         rig.ack(index as u64, evs[index], us * US);
     }
     assert_eq!(rig.moved_by_sending(), [3]);
-    assert!(!evs.contains(&rig.evs()[3]), "the worst does not flee");
+    assert!(!evs.contains(&rig.evs()[3]), "the worst subflow does not switch");
     let dead = rig.evs()[1];
     rig.lose(1, dead, LossCause::Timeout);
     assert_eq!(rig.moved_by_sending(), [1]);
     assert_eq!(rig.evs()[1], evs[2]);
     rig.lose(2, evs[2], LossCause::Timeout);
     assert_eq!(rig.moved_by_sending(), [2]);
-    assert_ne!(rig.evs()[2], evs[2], "but not the one that it leaves");
+    assert_ne!(rig.evs()[2], evs[2], "but not the path that it leaves");
 }
 
 #[test]
-fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
+fn a_subflow_without_feedback_for_two_intervals_moves() {
     //= docs/specs/ordered-chaos.md#ORC-8 silent subflows
     for silence in [true, false] {
         let mut rig = Rig::new(|config| config.silence = silence);
@@ -247,7 +247,7 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
                 rig.ack(index as u64, ev, if index == 0 { 9 * US } else { 8 * US });
             }
             moved.push(rig.moved_by_sending());
-            assert!(!silence || interval != 2 || rig.evs()[3] == evs[1], "it takes the best path known");
+            assert!(!silence || interval != 2 || rig.evs()[3] == evs[1], "it takes the best known path");
         }
         let with: &[&[usize]] = &[&[0], &[0, 3], &[0], &[0, 3]];
         let without: &[&[usize]] = &[&[0], &[0], &[0], &[0]];
@@ -256,7 +256,7 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
 }
 
 #[test]
-fn probes_follow_the_last_packets_and_those_sent_again() {
+fn probes_follow_the_last_packets_and_retransmissions() {
     //= docs/specs/ordered-chaos.md#ORC-12 trailers at the end
     //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
     let mut rig = Rig::new(|_| {});
@@ -268,7 +268,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
         probed.extend(rig.trailers().into_iter().map(|trailer| (psn, trailer)));
     }
     let last: Vec<_> = (4..8).map(|psn: u64| (psn, (psn, evs[psn as usize % 4], 1))).collect();
-    assert_eq!(probed, last, "behind each subflow's last packet");
+    assert_eq!(probed, last, "after each subflow's last packet");
     rig.resend(2);
     assert_eq!(rig.trailers(), [(2, evs[2], 0)]);
     let mut rig = Rig::new(|config| config.probe_retransmissions = false);
@@ -278,7 +278,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
 }
 
 #[test]
-fn probes_follow_for_the_time_or_by_number() {
+fn probes_follow_after_a_time_or_number_of_packets() {
     //= docs/specs/ordered-chaos.md#ORC-13 periodic trailers
     let mut rig = Rig::new(|config| config.interval_us = Micros::new(1_000));
     let evs = rig.evs();
@@ -290,14 +290,14 @@ fn probes_follow_for_the_time_or_by_number() {
     assert_eq!(rig.trailers(), [(4, evs[0], 1), (5, evs[1], 1), (2, evs[2], 0), (3, evs[3], 0)]);
     rig.send();
     rig.now_ps = 2 * RTT;
-    assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only what sent something since");
-    // A trailer requests an overdue transmission, over its own path.
+    assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only subflows that have sent since");
+    // A trailer requests an overdue transmission, over its path.
     //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
-    for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + Time::STEP_PS, false)] {
+    for (sent_ps, is_overdue) in [(2 * RTT, true), (2 * RTT + Time::STEP_PS, false)] {
         rig.now_ps = 3 * RTT;
         rig.balancer.state.next_probe_at = at(rig.now_ps);
         rig.oldest = Some(Transmission { psn: 1, ev: Ev::new(777), sent_at: at(sent_ps) });
-        assert_eq!(rig.trailers(), if asked { vec![(1, Ev::new(777), 0)] } else { vec![] });
+        assert_eq!(rig.trailers(), if is_overdue { vec![(1, Ev::new(777), 0)] } else { vec![] });
     }
     rig.oldest = None;
     (0..7).for_each(|psn| rig.ack(psn, evs[psn as usize % 4], RTT));
@@ -331,14 +331,14 @@ fn intervals_differ_by_their_jitter() {
 }
 
 #[test]
-fn sizes_are_as_stated() {
+fn sizes_are_as_documented() {
     assert_eq!(size_of::<Subflow>(), 12);
     assert_eq!(OrderedChaos::STATE_BYTES, 296);
     assert!(size_of::<OrderedChaos>() <= 160);
 }
 
-/// The published rule, in its own terms: sums and counts per subflow since the last change, the
-/// largest mean loses.
+/// A transcription of the published rule: sums and counts per subflow since the last change; the
+/// largest mean changes its path.
 #[derive(Default)]
 struct Published {
     sums: Vec<u64>,
@@ -347,7 +347,7 @@ struct Published {
 }
 
 impl Published {
-    /// Takes a round-trip time; returns which subflow is given a new path.
+    /// Takes a round-trip time; returns the subflow that gets a new path.
     fn process(&mut self, now: u64, subflow: usize, rtt: u64, interval: u64) -> Option<usize> {
         self.counts[subflow] += 1;
         self.sums[subflow] += rtt;
@@ -367,31 +367,31 @@ impl Published {
 proptest! {
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     #[test]
-    fn the_worst_is_whom_the_published_rule_finds(
+    fn the_worst_subflow_agrees_with_the_published_rule(
         feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US / Time::STEP_PS), 1..400)
     ) {
         let mut rig = Rig::new(|config| config.silence = false);
         rig.send_many(4);
-        let mut twin = Published { sums: vec![0; 4], counts: vec![0; 4], next_update: 15 * US };
+        let mut model = Published { sums: vec![0; 4], counts: vec![0; 4], next_update: 15 * US };
         rig.now_ps = 41 * US;
-        twin.next_update = 15 * US;
+        model.next_update = 15 * US;
         for (subflow, kilo, pause) in feedback {
             rig.now_ps += pause * Time::STEP_PS;
-            // In units of what is stored, and of steps of time, so that both round alike.
+            // In multiples of the stored unit and of a time step, so that both round alike.
             let rtt = kilo * 1000 * 1024;
             let ev = rig.evs()[subflow];
             rig.ack(subflow as u64, ev, rtt);
-            let expected: Vec<usize> = twin.process(rig.now_ps, subflow, rtt, 15 * US).into_iter().collect();
-            // Twice, so that the new paths are in use before the next feedback, as the twin has it.
+            let expected: Vec<usize> = model.process(rig.now_ps, subflow, rtt, 15 * US).into_iter().collect();
+            // Twice, so that the new paths are in use before the next feedback, as in the model.
             let moved = rig.moved_by_sending();
             prop_assert_eq!(moved, expected);
         }
     }
 }
 
-/// 65,535 round-trip times of 10 ms would be a sum of 655 s; the sum has room for 4.4 s.
+/// The sum of 65,535 round-trip times of 10 ms would be 655 s; the field holds up to 4.4 s.
 #[test]
-fn a_mean_stays_one_when_its_sum_is_full() {
+fn a_mean_stays_correct_when_its_sum_is_full() {
     let mut subflow = Subflow::default();
     for rtt_ps in [10_000_000_000, 100_000_000] {
         subflow = Subflow { ev: subflow.ev, ..Subflow::default() };

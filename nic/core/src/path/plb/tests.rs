@@ -36,7 +36,7 @@ impl Rig {
         self.plb.on_loss(self.path.at(at_step(now)), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
-    /// Whether the packet sent now takes a new path.
+    /// Returns whether a packet sent now takes a new path.
     fn moves(&mut self, now: u64, in_flight_bytes: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.plb.state.ev);
         let next = self.plb.next_ev(
@@ -49,7 +49,7 @@ impl Rig {
         moves
     }
 
-    /// Rounds of ten packets with this number of marks each; whether each is followed by a move.
+    /// Rounds of ten packets with these numbers of marks; returns for each whether a move follows.
     fn rounds(&mut self, from: u64, marked: &[u16], in_flight_bytes: u64) -> Vec<bool> {
         let rounds = marked.iter().zip(1..);
         rounds
@@ -63,7 +63,7 @@ impl Rig {
 }
 
 #[test]
-fn a_connection_begins_on_its_own_lasting_path() {
+fn a_connection_starts_on_a_seeded_path() {
     //= docs/specs/plb.md#PLB-1 the first EV
     let made = |seed| {
         let config = Path { seed: Some(seed), ..path_of(RTT_PS, 10) };
@@ -74,18 +74,17 @@ fn a_connection_begins_on_its_own_lasting_path() {
 }
 
 #[test]
-fn rounds_are_judged_by_each_variants_share_and_count() {
+fn each_variant_has_its_share_and_count_of_rounds() {
     //= docs/specs/plb.md#PLB-4 congested rounds
     //= docs/specs/plb.md#PLB-5 A new EV
     //= docs/specs/plb.md#PLB-9 rules
     let table: &[(PlbRule, &[u16], usize)] = &[
-        // The first round with any mark that follows another moves; a clean one starts the count
-        // again.
+        // The second consecutive round with a mark moves; a round without marks resets the count.
         (PlbRule::Reps, &[1, 0, 1, 1, 1, 1, 0], 2),
         (PlbRule::Reps, &[10, 0, 10, 0, 10, 0], 0),
         // More than four of ten, at once.
         (PlbRule::Ofan, &[4, 4, 4, 5, 4, 6, 6], 3),
-        // Half is enough, twelve times running.
+        // Half suffices, in twelve consecutive rounds.
         (PlbRule::Linux, &[5; 11], 0),
         (PlbRule::Linux, &[5; 12], 1),
         (PlbRule::Linux, &[4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4, 5], 0),
@@ -114,7 +113,7 @@ fn a_round_by_time_ends_with_the_first_feedback_after_it() {
     //= docs/specs/plb.md#PLB-3 rounds
     let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(5, 1, 1);
-    assert!(rig.moves(5, 1), "the first feedback of all ends a round");
+    assert!(rig.moves(5, 1), "the very first feedback ends a round");
     rig.acks(5 + RTT, 1, 1);
     assert!(!rig.moves(5 + RTT, 1));
     rig.acks(6 + RTT, 1, 0);
@@ -122,7 +121,7 @@ fn a_round_by_time_ends_with_the_first_feedback_after_it() {
 }
 
 #[test]
-fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
+fn an_idle_connection_moves_sooner_in_some_variants() {
     //= docs/specs/plb.md#PLB-6 moving while idle
     let mut busy = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(busy.rounds(0, &[5, 5, 5, 5], 1), [false; 4]);
@@ -172,7 +171,7 @@ fn trimmed_and_overtaken_packets_count_as_congested() {
     }
 }
 
-/// REPS's artifact, statement by statement; draws are counted.
+/// A transcription of REPS's artifact; draws are counted.
 #[derive(Default)]
 struct Artifact {
     congested_rounds: u32,
@@ -197,7 +196,7 @@ impl Artifact {
         if !good {
             self.congested += 4096;
         }
-        // Written as 0.25, kept in an integer.
+        // Written as 0.25, stored in an integer.
         let k = 0;
         if now > self.last_rtt {
             if self.congested > k * self.delivered {
@@ -241,10 +240,10 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws on a timeout, we
-    /// on the send after it.
+    /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws at a timeout, the
+    /// implementation at the next send.
     #[test]
-    fn reps_variant_is_its_artifacts(ops in prop::collection::vec(op(), 1..300)) {
+    fn the_reps_variant_agrees_with_its_artifact(ops in prop::collection::vec(op(), 1..300)) {
         let (mut ours, mut theirs, mut now, mut drawn) = (plb(|_| ()), Artifact::default(), 1, 0);
         for op in ops {
             match op {
@@ -271,7 +270,7 @@ proptest! {
     }
 }
 
-/// The state that the documentation gives.
+/// The size stated in the documentation.
 #[test]
 fn state_takes_forty_bytes() {
     assert_eq!(Plb::STATE_BYTES, 40);

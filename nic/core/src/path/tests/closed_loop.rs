@@ -1,7 +1,9 @@
 //! Balancers in a closed loop over a few modelled paths: the claims of the REPS paper, end to end.
 //!
-//! One packet is sent per slot of time, if the congestion control permits. Every path is a queue that
-//! serves one packet per number of slots, marks above a threshold and may fail. Acknowledgements return
+//! One packet is sent per slot of time, if the congestion control permits. Every path is a queue
+//! that
+//! serves one packet per number of slots, marks above a threshold and may fail. Acknowledgements
+//! return
 //! after the queue and a fixed delay, losses after a timeout.
 
 use std::vec::Vec;
@@ -34,7 +36,7 @@ struct Path {
     free_at: u64,
     packets: u64,
     longest_wait: u64,
-    dead: bool,
+    failed: bool,
 }
 
 enum Feedback {
@@ -61,7 +63,7 @@ impl Fabric {
         let freezing_timeout_us = Some(Micros::from_ps(FREEZING_SLOTS * SLOT_PS));
         let reps = RepsConfig { freezing_timeout_us, ..RepsConfig::default() };
         let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
-        let lane = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };
+        let lane = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, failed: false };
         // The sender's link carries one packet per slot.
         let link_bps = u64::from(PACKET_BYTES) * 8 * 1_000_000_000_000 / SLOT_PS;
         let known = now::Path::new((DELAY_SLOTS + 6) * SLOT_PS, link_bps, PACKET_BYTES);
@@ -83,7 +85,7 @@ impl Fabric {
         }
     }
 
-    /// Sends one packet per slot and returns how many went over each path.
+    /// Sends one packet per slot and returns the number of packets on each path.
     fn run(&mut self, slots: u64) -> [u64; PATHS] {
         let before = self.paths.map(|path| path.packets);
         (0..slots).for_each(|_| self.step());
@@ -142,7 +144,7 @@ impl Fabric {
 
 impl Path {
     fn carry(&mut self, slot: u64, ev: Ev) -> (u64, Feedback) {
-        if self.dead {
+        if self.failed {
             return (slot + TIMEOUT_SLOTS, Feedback::Loss { ev });
         }
         let start = self.free_at.max(slot);
@@ -153,7 +155,7 @@ impl Path {
     }
 }
 
-/// A switch's hash.
+/// Returns the path that a switch's hash selects.
 fn path_of(ev: Ev, salt: u64) -> usize {
     ((u64::from(ev.index()) + 1).wrapping_mul(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize
 }
@@ -169,7 +171,7 @@ fn ecmp_uses_one_path_and_ops_all_alike() {
 }
 
 #[test]
-fn reps_leaves_a_slow_path_what_it_can_carry() {
+fn reps_sends_a_slow_path_what_it_can_carry() {
     // REPS §4.3.2: marked paths are not recycled.
     for seed in 0..8 {
         let slow = |kind| {
@@ -180,12 +182,12 @@ fn reps_leaves_a_slow_path_what_it_can_carry() {
         };
         let (ops, reps) = (slow(BalancerKind::Ops), slow(BalancerKind::Reps));
         assert!(reps.0 <= 20_000 / 12 + 50, "seed {seed}: {reps:?}");
-        assert!(reps.1 * 8 < ops.1, "seed {seed}: waits {reps:?} against {ops:?}");
+        assert!(reps.1 * 8 < ops.1, "seed {seed}: waits {reps:?}, OPS {ops:?}");
     }
 }
 
 #[test]
-fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
+fn reps_leaves_a_failed_path_in_one_timeout_and_returns() {
     // REPS §3.2. The 40 packets that explore afterwards may all miss it: one seed in 200.
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     //= docs/specs/reps.md#REPS-10 freezing on a failure
@@ -194,12 +196,12 @@ fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
     for seed in 0..8 {
         let mut fabric = Fabric::new(BalancerKind::Reps, CcKind::Dctcp, seed);
         fabric.run(2000);
-        fabric.paths[5].dead = true;
+        fabric.paths[5].failed = true;
         let detected = fabric.run(TIMEOUT_SLOTS + 2 * DELAY_SLOTS)[5];
         assert!(detected > 0, "seed {seed}");
         assert!(fabric.log.iter().any(|(_, event)| matches!(event, Event::FreezeEntered { .. })));
-        assert_eq!(fabric.run(FREEZING_SLOTS / 2)[5], 0, "seed {seed}: frozen, on paths known to live");
-        fabric.paths[5].dead = false;
+        assert_eq!(fabric.run(FREEZING_SLOTS / 2)[5], 0, "seed {seed}: frozen, on working paths");
+        fabric.paths[5].failed = false;
         found += u32::from(fabric.run(2 * FREEZING_SLOTS)[5] > 0);
         assert!(fabric.log.iter().any(|(_, event)| *event == Event::FreezeExited), "seed {seed}");
     }
@@ -207,16 +209,16 @@ fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
 }
 
 #[test]
-fn reps_loses_far_less_than_ops_to_a_path_that_stays_dead() {
+fn reps_loses_far_less_than_ops_to_a_failed_path() {
     // REPS §4.3.3
     for seed in 0..8 {
         let lost = |kind| {
             let mut fabric = Fabric::new(kind, CcKind::Dctcp, seed);
             fabric.run(1000);
-            fabric.paths[5].dead = true;
+            fabric.paths[5].failed = true;
             fabric.run(20_000)[5]
         };
         let (ops, reps) = (lost(BalancerKind::Ops), lost(BalancerKind::Reps));
-        assert!(reps * 4 < ops, "seed {seed}: {reps} against {ops}");
+        assert!(reps * 4 < ops, "seed {seed}: REPS {reps}, OPS {ops}");
     }
 }

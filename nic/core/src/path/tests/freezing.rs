@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_frozen_connection_walks_what_it_knows() {
+fn a_frozen_connection_cycles_through_its_buffer() {
     //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -14,7 +14,7 @@ fn a_frozen_connection_walks_what_it_knows() {
 }
 
 #[test]
-fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
+fn an_ack_in_freezing_mode_replaces_the_next_value() {
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     rig.sends(8);
@@ -68,9 +68,9 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
     assert_eq!(rig.log, events.map(|(ps, event)| (at(ps), event)));
 }
 
-/// Regardless of when it froze and how long it has been idle.
+/// Regardless of when it froze and of how long it has been idle.
 #[test]
-fn the_exit_time_is_exact_and_does_not_run_out() {
+fn the_exit_time_is_exact_and_does_not_wrap() {
     //= docs/specs/reps.md#REPS-12 thawing
     const HOUR_PS: u64 = 3_600 * 1_000_000 * TICK_PS;
     let timeout_ps = 10 * TICK_PS + 750;
@@ -101,14 +101,14 @@ fn the_exit_time_is_exact_and_does_not_run_out() {
 fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
     //= docs/specs/reps.md#REPS-14 networks that trim
     for trimming in [true, false] {
-        let mut rig = Rig::new(&Given { trimming, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Setup { trimming, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, LossCause::Trimmed));
         assert!(!rig.reps.is_frozen());
     }
 }
 
 #[test]
-fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
+fn with_trimming_any_other_loss_is_a_failure() {
     //= docs/specs/reps.md#REPS-14 networks that trim
     //= docs/specs/reps.md#REPS-16 declared losses
     for cause in [LossCause::Timeout, LossCause::SackGap] {
@@ -123,17 +123,17 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     let threshold_ps = BASE_RTT_PS * 1650 / 1000;
     for (max_before_timeout_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
-        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Setup { trimming: false, ..reps_config(|_| ()) });
         rig.loss(0, LossInfo { max_before_timeout_ps, ..loss(1, LossCause::Timeout) });
         assert_eq!(rig.reps.is_frozen(), frozen);
     }
     let config = reps_config(|reps| reps.congestion_rtt = Ratio::default());
-    let mut rig = Rig::new(&Given { trimming: false, ..config });
+    let mut rig = Rig::new(&Setup { trimming: false, ..config });
     rig.loss(0, LossInfo { max_before_timeout_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
     assert!(rig.reps.is_frozen());
 }
 
-/// Without trimming, where recovery finds losses before their timeouts.
+/// A balancer without trimming, where recovery detects losses before their timeouts.
 struct Untrimmed {
     rig: Rig,
     wait_ps: u64,
@@ -142,17 +142,17 @@ struct Untrimmed {
 impl Untrimmed {
     const EXPIRES_PS: u64 = 8 * BASE_RTT_PS;
 
-    /// A packet with EV 99 is declared lost at 0.
+    /// Creates one in which a packet with EV 99 is declared lost at 0.
     fn after_loss(cause: LossCause, change: impl FnOnce(&mut RepsConfig)) -> Self {
-        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
+        let mut rig = Rig::new(&Setup { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
         rig.loss(0, LossInfo { is_early: true, expires_at: at(Self::EXPIRES_PS), ..loss(99, cause) });
-        assert!(!rig.reps.is_frozen(), "what a loss means is not known yet");
+        assert!(!rig.reps.is_frozen(), "the cause of a loss is not known yet");
         let wait_ps = (((BASE_RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
         Self { rig, wait_ps }
     }
 
-    /// Takes all steps up to `until_ps`. Of each ten probes, `answered` come back at once. Returns
-    /// how many went.
+    /// Performs all steps up to `until_ps`. Of every ten probes, `answered` are answered at once.
+    /// Returns the number of probes.
     fn probe(&mut self, until_ps: u64, answered: u32) -> u32 {
         let mut sent = 0;
         while let Some(now) = self.rig.reps.poll_timeout(&self.rig.path).filter(|now| *now <= at(until_ps)) {
@@ -168,15 +168,15 @@ impl Untrimmed {
 }
 
 #[test]
-fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has_passed() {
+fn unanswered_probes_make_a_loss_a_failure_after_its_timeout() {
     //= docs/specs/reps.md#REPS-27 evidence by EV
     for cause in [LossCause::SackGap, LossCause::Timeout] {
         let mut case = Untrimmed::after_loss(cause, |_| ());
         let proven_ps = 3 * case.wait_ps;
         assert_eq!(case.probe(proven_ps, 0), 7);
         let ack = |case: &mut Untrimmed, now_ps, rtt_ps| {
-            let news = AckInfo { rtt_ps, ..ack(5, true) };
-            case.rig.reps.on_ack(case.rig.path.at_ps(now_ps), &news, &mut case.rig.log);
+            let marked_ack = AckInfo { rtt_ps, ..ack(5, true) };
+            case.rig.reps.on_ack(case.rig.path.at_ps(now_ps), &marked_ack, &mut case.rig.log);
             case.rig.reps.is_frozen()
         };
         assert!(!ack(&mut case, Untrimmed::EXPIRES_PS - 1_000, BASE_RTT_PS), "its timeout has not passed");
@@ -184,12 +184,12 @@ fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has
         assert!(ack(&mut case, Untrimmed::EXPIRES_PS, BASE_RTT_PS));
         let frozen = Event::FreezeEntered { reason: FreezeReason::Probes };
         assert_eq!(case.rig.log, [(at(Untrimmed::EXPIRES_PS), frozen)]);
-        assert_eq!(case.rig.reps.poll_timeout(&case.rig.path), None, "time ends it, not probes");
+        assert_eq!(case.rig.reps.poll_timeout(&case.rig.path), None, "the timeout ends it, not probes");
     }
 }
 
 #[test]
-fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
+fn an_answered_probe_shows_that_a_loss_is_not_a_failure() {
     //= docs/specs/reps.md#REPS-27 evidence by EV
     let mut case = Untrimmed::after_loss(LossCause::SackGap, |_| ());
     assert_eq!(case.probe(100 * BASE_RTT_PS, 10), 5);
@@ -203,7 +203,7 @@ fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
 }
 
 #[test]
-fn without_trimming_probes_end_freezing_if_they_are_asked_to() {
+fn without_trimming_probes_end_freezing_if_configured() {
     //= docs/specs/reps.md#REPS-18 answers to probes
     let mut case = Untrimmed::after_loss(LossCause::SackGap, |reps| reps.probing = true);
     case.probe(4 * case.wait_ps, 0);
@@ -222,7 +222,7 @@ fn without_trimming_probes_end_freezing_if_they_are_asked_to() {
 fn without_trimming_and_early_losses_timeouts_alone_are_failures() {
     //= docs/specs/reps.md#REPS-16 declared losses
     for (cause, frozen) in [(LossCause::SackGap, false), (LossCause::Timeout, true)] {
-        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Setup { trimming: false, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, cause));
         assert_eq!((rig.reps.is_frozen(), rig.reps.poll_timeout(&rig.path)), (frozen, None));
     }
@@ -233,7 +233,7 @@ fn a_freeze_lasts_at_least_128_round_trips() {
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     for (base_rtt_ps, least_ps) in [(BASE_RTT_PS, 10_000 * TICK_PS), (1_000 * TICK_PS, 128_000 * TICK_PS)] {
         let config = reps_config(|reps| reps.freezing_timeout_us = None);
-        let mut rig = Rig::new(&Given { base_rtt_ps, ..config });
+        let mut rig = Rig::new(&Setup { base_rtt_ps, ..config });
         rig.timeout(0);
         rig.ack(least_ps, 1, false);
         assert!(rig.reps.is_frozen());
@@ -244,7 +244,7 @@ fn a_freeze_lasts_at_least_128_round_trips() {
 
 #[test]
 fn a_bdp_beyond_the_counter_saturates() {
-    let mut rig = Rig::new(&Given { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
+    let mut rig = Rig::new(&Setup { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 1, false);
     assert_eq!(rig.reps.exploring(), 65_535);

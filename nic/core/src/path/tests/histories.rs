@@ -1,8 +1,9 @@
-//! Random histories: REPS against the paper's pseudo-code, and every balancer against its set of entropy values.
+//! Random histories: REPS against the paper's pseudo-code, and every balancer against its set of
+//! entropy values.
 
 use proptest::prelude::*;
 
-use super::twin::PaperReps;
+use super::model::PaperReps;
 use super::*;
 use crate::event::Choice;
 
@@ -65,18 +66,18 @@ proptest! {
 
     /// Clauses 1 to 12 and 14: the same as the paper's pseudo-code, draw by draw.
     #[test]
-    fn reps_is_the_papers_algorithm(
+    fn reps_agrees_with_the_papers_algorithm(
         ops in prop::collection::vec(op((0..30u64).prop_map(|ticks| ticks * TICK_PS)), 1..300),
         (depth, evs, bdp_packets, timeout_ticks) in (1..=8u8, ev_count(), 0..40u32, 0..25u64),
         start in prop_oneof![Just(Time::ZERO), any::<u64>().prop_map(|steps| at_step(steps / 2))],
     ) {
         let freezing_timeout_us = Some(Micros::from_ps(timeout_ticks * TICK_PS));
         let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
-        let path = Given { evs, bdp_packets, ..config(BalancerKind::Reps) }.path();
+        let path = Setup { evs, bdp_packets, ..config(BalancerKind::Reps) }.path();
         let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
-        // The paper's time begins with the history.
+        // The model's time begins with the history.
         let mut now_ps = 0;
         for op in ops {
             match op {
@@ -107,7 +108,7 @@ proptest! {
 
     //= docs/specs/reps.md#REPS-23 only EVs of the set
     //= docs/specs/reps.md#REPS-8 reuse while frozen
-    /// A frozen connection never explores while anything is cached, under every option.
+    /// A frozen connection never explores while anything is cached, under any setting.
     #[test]
     fn no_history_leaves_the_set(
         ops in prop::collection::vec(op(prop_oneof![20 => 0..30 * TICK_PS, 20 => any::<u64>(), 1 => Just(u64::MAX)]), 1..200),
@@ -116,7 +117,7 @@ proptest! {
     ) {
         for balancer in BalancerKind::ALL {
             let balancer = balancer.config(&Schemes { reps, ..Schemes::default() });
-            let path = Given { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None }.path();
+            let path = Setup { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None }.path();
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&balancer, &path, &mut rng);
             let mut now = Time::ZERO;
@@ -142,7 +143,7 @@ proptest! {
                         let probe = any.poll_probe(path.at(now));
                         let more: Vec<Ev> = core::iter::from_fn(|| any.poll_probe(path.at(now))).take(5).collect();
                         prop_assert!(probe.iter().chain(&more).all(|ev| ev.index() < path.evs));
-                        prop_assert!(more.len() < 5 || now == Time::NEVER, "it probes without end");
+                        prop_assert!(more.len() < 5 || now == Time::NEVER, "it does not stop probing");
                         any.on_probe_ack(path.at(now), &answer(probe.map_or(ev, Ev::index), marked), &mut ());
                     }
                     Op::Wait { ps } => now = now.after(ps),
@@ -152,12 +153,12 @@ proptest! {
     }
 }
 
-/// What REPS has cached; `None` of other schemes.
+/// Returns the cached values of REPS; `None` for other schemes.
 fn known_evs(any: &AnyBalancer) -> Option<Vec<Ev>> {
     if let AnyBalancer::Reps(reps) = any { Some(reps.cached_evs().to_vec()) } else { None }
 }
 
-/// What a frozen REPS may use; empty where anything goes.
+/// Returns the values that a frozen REPS may use; empty if any may be used.
 fn frozen_evs(any: &AnyBalancer) -> Vec<Ev> {
     match any {
         AnyBalancer::Reps(reps) if reps.is_frozen() => reps.cached_evs().to_vec(),

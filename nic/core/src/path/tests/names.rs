@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn names_are_shown_and_known() {
+fn names_are_displayed_and_parsed() {
     for kind in BalancerKind::ALL {
         assert_eq!(BalancerKind::named(&kind.to_string()), Some(kind));
     }
@@ -11,7 +11,7 @@ fn names_are_shown_and_known() {
     assert_eq!(BalancerKind::named("x"), None);
 }
 
-/// Every scheme with default settings follows its paper.
+/// With default settings every scheme follows its paper.
 #[test]
 fn defaults_are_the_published_settings() {
     let published = "
@@ -96,7 +96,7 @@ fn two_schemes_have_a_set_of_256_entropy_values() {
 }
 
 #[test]
-fn a_name_is_a_scheme_with_settings() {
+fn a_name_selects_a_scheme_and_settings() {
     let reps = RepsConfig { buffer: 3, ..RepsConfig::default() };
     let schemes = Schemes { reps, ..Schemes::default() };
     let named = |name: &str| BalancerKind::named(name).unwrap().config(&schemes);

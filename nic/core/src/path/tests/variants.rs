@@ -1,9 +1,9 @@
-//! REPS with other settings than the paper's.
+//! REPS with settings other than the paper's.
 
 use super::*;
 
 #[test]
-fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
+fn probes_of_the_lost_ev_end_freezing_instead_of_time() {
     //= docs/specs/reps.md#REPS-17 probing the lost EV
     //= docs/specs/reps.md#REPS-18 answers to probes
     let mut rig =
@@ -28,7 +28,7 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
 }
 
 #[test]
-fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
+fn with_timed_exit_the_timeout_ends_freezing_too() {
     //= docs/specs/reps.md#REPS-18 answers to probes
     let change = |reps: &mut RepsConfig| {
         (reps.probing, reps.probe_us, reps.timed_exit) = (true, Some(Micros::from_ps(1000)), true);
@@ -40,7 +40,7 @@ fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
 }
 
 #[test]
-fn without_freezing_only_the_core_logic_is_left() {
+fn without_freezing_only_the_core_logic_remains() {
     //= docs/specs/reps.md#REPS-24 without freezing
     for config in [reps_named(BalancerKind::RepsNoFreezing, |_| ()), reps_config(|reps| reps.freezing = false)] {
         let mut rig = Rig::new(&config).acks(&[1, 2]);
@@ -66,7 +66,7 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
     let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::default())));
     rig.ack(7_000, 1, true);
     assert!(rig.reps.is_frozen(), "from the first feedback on");
-    assert_eq!(rig.send(), None, "with nothing cached it explores");
+    assert_eq!(rig.send(), None, "without cached values it explores");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn reps_probing_probes_by_itself() {
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(PROBE_RTTS * BASE_RTT_PS)));
     rig.ack(1000 * TICK_PS, 1, false);
-    assert!(rig.reps.is_frozen(), "its time does not end it");
+    assert!(rig.reps.is_frozen(), "time does not end it");
     let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |reps| reps.probe_us = Some(Micros::from_ps(750))));
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(750)));
@@ -121,7 +121,7 @@ fn every_setting_of_reps_has_a_name() {
 }
 
 #[test]
-fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback() {
+fn the_artifact_freezes_on_timeouts_only() {
     // The table of departures
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     //= docs/specs/reps.md#REPS-12 thawing
@@ -142,7 +142,7 @@ fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback(
 }
 
 #[test]
-fn the_artifacts_walk_starts_over_with_every_freeze() {
+fn the_artifacts_cycle_restarts_with_every_freeze() {
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut config = reps_config(|reps| reps.frozen_walk = Some(FrozenWalk::AllSlots));
     config.bdp_packets = 0;
@@ -163,7 +163,7 @@ fn emptying_on_thaw_keeps_the_ev_that_thaws() {
 }
 
 #[test]
-fn a_nack_thaws_where_asked_and_caches_nothing() {
+fn a_nack_thaws_if_configured_and_caches_nothing() {
     // The table of departures
     //= docs/specs/reps.md#REPS-3 caching an EV
     //= docs/specs/reps.md#REPS-12 thawing

@@ -23,7 +23,8 @@ fn received<C: Copy + PartialEq>(matching: &mut Matching<C>, receive: Receive) -
     met
 }
 
-/// The literal rule: of all pairs that fit, in the order of what came first.
+/// A literal implementation of the rule: of all matching pairs, the oldest receive and the oldest
+/// arrival.
 #[derive(Default)]
 struct Oracle {
     receives: Vec<Receive>,
@@ -52,7 +53,7 @@ impl Oracle {
 
 proptest! {
     #[test]
-    fn the_oldest_that_fit_meet(steps in prop::collection::vec(
+    fn the_oldest_matching_pair_is_matched(steps in prop::collection::vec(
         (any::<bool>(), prop::option::of(0u8..3), prop::option::of((0u64..4, 0u64..4)), 0u8..20), 1..80)
     ) {
         let (mut matching, mut oracle) = (Matching::default(), Oracle::default());
@@ -82,7 +83,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_connection_brought_is_forgotten_alone() {
+fn messages_of_a_closed_connection_are_removed() {
     let mut matching = Matching::default();
     for (number, from, tag) in [(0, 1, None), (1, 2, None), (2, 1, Some(5)), (3, 2, Some(5))] {
         assert!(matching.arrive(arrival(number, from, tag)).is_none());
@@ -95,7 +96,7 @@ fn what_a_connection_brought_is_forgotten_alone() {
 }
 
 #[test]
-fn a_receive_takes_messages_until_it_has_too_little_room() {
+fn a_multi_receive_accepts_messages_until_it_is_nearly_full() {
     let memory = [0_u8; 100];
     let piece = libc::iovec { iov_base: memory.as_ptr().cast_mut().cast(), iov_len: memory.len() };
     // SAFETY: nothing is read or written.
@@ -108,7 +109,7 @@ fn a_receive_takes_messages_until_it_has_too_little_room() {
         let at = receive.buffers.address() - start;
         got.push((receive.context, at, arrival.bytes(), receive.is_last, receive.is_reported));
     };
-    // What waits goes into it at once, and what comes later behind that.
+    // Messages that wait are placed in it at once, later ones after them.
     for bytes in [40, 20] {
         assert!(matching.arrive(message(bytes)).is_none());
     }

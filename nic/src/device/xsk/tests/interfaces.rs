@@ -1,13 +1,13 @@
-//! Interfaces that go down, or away.
+//! Interfaces that are set down or removed.
 
 use super::*;
 
 #[test]
-fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
+fn an_interface_that_is_down_is_an_error_until_it_returns() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
         ready.wait();
@@ -33,15 +33,15 @@ fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
         assert_eq!(read(device.frame(&out[0].frame, out[0].len)), 5);
         over.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
-fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
+fn a_removed_interface_is_an_error_also_for_receivers() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let remover = |interface: &str| {
         let (mut device, _steer) = open(interface);
         ready.wait();
@@ -62,8 +62,8 @@ fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
         });
         assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::NetworkDown));
         let again = (0..RECEIVES_PER_CHECK).find_map(|_| device.receive(&mut out, 64).err());
-        assert!(device.is_gone() && again.is_some(), "the kernel tells it once, the device for ever");
+        assert!(device.is_gone() && again.is_some(), "the kernel reports it once, the device always");
         over.wait();
     };
-    joined(MTU, remover, receiver);
+    run_on_veth(MTU, remover, receiver);
 }

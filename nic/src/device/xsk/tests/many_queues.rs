@@ -1,4 +1,4 @@
-//! Several queues of an interface.
+//! Several queues of one interface.
 
 use super::*;
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Ports, Probe};
@@ -18,20 +18,20 @@ fn each_queue_is_a_device() {
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
         (devices, steer)
     };
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let sender = |interface: &str| {
         let (mut devices, _steer) = open_both(interface);
-        met.wait();
+        barrier.wait();
         for (device, base) in devices.iter_mut().zip([1000, 2000]) {
             assert_eq!((device.interface(), device.queue()), ("spray-d0", (base / 1000 - 1) as u32));
             (base..base + 100).for_each(|sequence| assert!(send(device, sequence, 100)));
             device.flush().unwrap();
         }
-        met.wait();
+        barrier.wait();
     };
     let receiver = |interface: &str| {
         let (mut devices, _steer) = open_both(interface);
-        met.wait();
+        barrier.wait();
         for (device, base) in devices.iter_mut().zip([1000, 2000]) {
             let mut out = Vec::with_capacity(100);
             eventually("the queue's frames", || {
@@ -41,9 +41,9 @@ fn each_queue_is_a_device() {
             assert!(out.iter().zip(base..).all(|(got, sequence)| read(device.frame(&got.frame, got.len)) == sequence));
             device.audit().unwrap();
         }
-        met.wait();
+        barrier.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn queues_together_are_one_device() {
     if !has_root() {
         return;
     }
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let second = XskDevice::open(&XskConfig::new(interface, 1)).unwrap();
@@ -62,12 +62,12 @@ fn queues_together_are_one_device() {
         );
         let mut devices = [XskDevice::open(&XskConfig::new(interface, 0)).unwrap(), second];
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
-        met.wait();
-        // More than a batch on either queue; the second one is alone at first.
+        barrier.wait();
+        // More than a batch on either queue; the second queue receives first.
         for (device, base) in devices.iter_mut().zip([1000, 2000]).rev() {
             (base..base + 100).for_each(|sequence| assert!(send(device, sequence, 100)));
             device.flush().unwrap();
-            met.wait();
+            barrier.wait();
         }
         let mut counts = [0, 0];
         eventually("all answers", || {
@@ -79,7 +79,7 @@ fn queues_together_are_one_device() {
             }
             counts == [110, 100]
         });
-        met.wait();
+        barrier.wait();
     };
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
@@ -89,7 +89,7 @@ fn queues_together_are_one_device() {
         assert_eq!(device.queues().len(), 2);
         device.queues().iter().for_each(|queue| steer.register(queue.queue(), queue.fd()));
         assert_eq!(device.census().total, 2 * 4096);
-        met.wait();
+        barrier.wait();
         let mut out = Vec::with_capacity(256);
         for arrived in [100, 200] {
             let mut fds = [crate::sys::readable(device.info().wake_fd.unwrap())];
@@ -100,14 +100,14 @@ fn queues_together_are_one_device() {
                 device.flush().unwrap();
                 out.len() == arrived
             });
-            met.wait();
+            barrier.wait();
         }
         let mut sequences: Vec<u64> = out.iter().map(|got| read(device.frame(&got.frame, got.len))).collect();
         sequences.sort_unstable();
         assert!(sequences.into_iter().eq((1000..1100).chain(2000..2100)));
         assert_eq!((device.census().held, device.stats().rx), (200, 200));
         device.audit().unwrap();
-        // A received frame goes back by the queue it came by, a new one by the first.
+        // A received frame is sent back on its receive queue, a new one on the first queue.
         for received in out {
             write(device.frame_mut(&received.frame), 7);
             device.transmit(received.frame, received.len).unwrap();
@@ -123,12 +123,12 @@ fn queues_together_are_one_device() {
         });
         assert_eq!((device.census().held, device.stats().tx), (0, 210));
         device.audit().unwrap();
-        met.wait();
+        barrier.wait();
     };
-    joined(MTU, left, right);
+    run_on_veth(MTU, left, right);
 }
 
-/// A frame of the transport to one of the ports, with a number in it.
+/// Writes a frame of the transport to the given port of the host, with a number in it.
 fn write_to(port: u8, number: u64, space: &mut [u8]) -> u32 {
     let envelope = Envelope {
         src_mac: [2, 0, 0, 0, 0, 1],
@@ -153,20 +153,20 @@ fn number_in(frame: &[u8]) -> u64 {
 }
 
 #[test]
-fn shards_hand_each_other_what_came_by_the_wrong_queue() {
-    /// Frames that one queue brings to one port in a round: those of three fit the ring of veth.
+fn shards_forward_misrouted_frames() {
+    /// Frames to each port on each queue per round; those to three ports fit veth's ring.
     const EACH: u64 = 60;
-    /// More than the frames of a queue: those that were handed over have to come back.
+    /// With these rounds there are more frames than a queue has: forwarded frames must return.
     const ROUNDS: u64 = 80;
     if !has_root() {
         return;
     }
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let mut devices = [0, 1].map(|queue| XskDevice::open(&XskConfig::new(interface, queue)).unwrap());
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
-        met.wait();
+        barrier.wait();
         for round in 0..ROUNDS {
             for device in &mut devices {
                 for (port, number) in (0..3).flat_map(|port| (0..EACH).map(move |number| (port, number))) {
@@ -179,7 +179,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
                     device.census().tx == 0
                 });
             }
-            met.wait();
+            barrier.wait();
         }
     };
     let right = |interface: &str| {
@@ -187,9 +187,9 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         let mut shards = open_all(interface, 2, 2).unwrap();
         assert_eq!(queues_of_each(&shards), [1, 1]);
         shards.iter().flat_map(XskInterface::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
-        met.wait();
+        barrier.wait();
         for round in 0..ROUNDS {
-            // Ports 0 and 2 are the first shard's, by either queue, and port 1 the other's.
+            // Ports 0 and 2 belong to the first shard, on either queue, and port 1 to the other.
             let mut out = [(); 2].map(|()| Vec::with_capacity(6 * EACH as usize));
             eventually("each shard's frames", || {
                 for (shard, out) in shards.iter_mut().zip(&mut out) {
@@ -204,7 +204,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
                     assert!((round * EACH..(round + 1) * EACH).contains(&number), "{number}");
                     shard.frame_mut(&frame)[0] = 0;
                     if number == 0 {
-                        // Whichever queue it came by.
+                        // Regardless of the queue on which it arrived.
                         shard.transmit(frame, len).unwrap();
                     } else {
                         shard.release(frame);
@@ -212,7 +212,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
                 }
                 shard.flush().unwrap();
             }
-            met.wait();
+            barrier.wait();
         }
         eventually("every frame to be back", || {
             shards.iter_mut().for_each(|shard| drop((shard.receive(&mut Vec::with_capacity(1), 1), shard.flush())));
@@ -222,35 +222,35 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         let handed_over: Vec<u64> = shards.iter().map(|shard| shard.stats().handed_over).collect();
         assert_eq!(handed_over, [ROUNDS * EACH, 2 * ROUNDS * EACH]);
         assert!(shards.iter().all(|shard| shard.interface_rx_frames() == 6 * ROUNDS * EACH));
-        // What is handed to a shard that has ended is dropped, and its frame kept.
+        // A frame that is forwarded to a closed shard is dropped, and its buffer is not lost.
         drop(shards.pop());
         let mut out = Vec::with_capacity(64);
         assert_eq!(shards[0].receive(&mut out, 64).unwrap(), 0);
     };
-    joined(MTU, left, right);
+    run_on_veth(MTU, left, right);
 }
 
-/// How many queues each has.
+/// Returns the number of queues of each shard.
 fn queues_of_each(shards: &[XskInterface]) -> Vec<usize> {
     shards.iter().map(|shard| shard.queues().len()).collect()
 }
 
 #[test]
-fn a_shard_that_sleeps_is_woken_by_another() {
+fn a_sleeping_shard_is_woken_by_another() {
     if !has_root() {
         return;
     }
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         steer.register(0, device.fd());
-        met.wait();
+        barrier.wait();
         let frame = device.allocate().unwrap();
         let len = write_to(1, 7, device.frame_mut(&frame));
         device.transmit(frame, len).unwrap();
         device.flush().unwrap();
-        met.wait();
+        barrier.wait();
     };
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
@@ -260,7 +260,7 @@ fn a_shard_that_sleeps_is_woken_by_another() {
         for _ in 0..100 {
             assert_eq!(shards[1].receive(&mut out, 1).unwrap(), 0);
         }
-        met.wait();
+        barrier.wait();
         let [first, second] = &mut shards[..] else { panic!("two") };
         let wake = |shard: &XskInterface| {
             let mut fds = [crate::sys::readable(shard.info().wake_fd.unwrap())];
@@ -272,13 +272,13 @@ fn a_shard_that_sleeps_is_woken_by_another() {
         wake(second);
         assert_eq!(second.receive(&mut out, 1).unwrap(), 1);
         assert_eq!(number_in(second.frame(&out[0].frame, out[0].len)), 7);
-        met.wait();
+        barrier.wait();
     };
-    joined(MTU, left, right);
+    run_on_veth(MTU, left, right);
 }
 
 #[test]
-fn many_queues_share_the_frames_of_eight() {
+fn many_queues_share_the_memory_of_eight() {
     let config = XskConfig::new("spray-none", 0);
     let of = |queues| {
         let XskConfig { frames, fill_ring, tx_ring, .. } = queues::share(&config, queues);
@@ -300,5 +300,5 @@ fn the_fill_ring_fills_the_nics_ring() {
     };
     assert_eq!([of(0), of(512), of(2048)], [(4096, 2048, 2048); 3]);
     assert_eq!([of(3000), of(4096)], [(6144, 4096, 4096); 2]);
-    assert_eq!(of(u32::MAX), (18_432, 16_384, 16_384), "a driver may say anything");
+    assert_eq!(of(u32::MAX), (18_432, 16_384, 16_384), "a driver may report any size");
 }

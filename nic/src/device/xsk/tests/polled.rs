@@ -1,4 +1,4 @@
-//! Sockets that poll the driver.
+//! Sockets that busy-poll the driver.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::super::busy::{self, Deferral};
 use super::*;
 use crate::net::{Interface, drivers};
 
-/// Shows this thread the /sys of its network namespace.
+/// Mounts the /sys of this thread's network namespace.
 fn own_sys() {
     // SAFETY: takes a flag only, and changes this thread alone; all strings end in a NUL.
     let outcome = unsafe {
@@ -28,10 +28,10 @@ fn values(interface: &str) -> [String; 2] {
     ["napi_defer_hard_irqs", "gro_flush_timeout"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap())
 }
 
-/// Puts interrupts off for an interface, as if its sockets polled.
+/// Defers the interrupts of an interface, as if its sockets busy-polled.
 fn begin(interface: &str) -> Option<Deferral> {
-    let (found, asked) = (Interface::find(interface).unwrap(), polling(interface));
-    Deferral::around(&found, &asked, || Ok::<_, OpenError>(()), |()| true).unwrap().1
+    let (found, config) = (Interface::find(interface).unwrap(), polling(interface));
+    Deferral::around(&found, &config, || Ok::<_, OpenError>(()), |()| true).unwrap().1
 }
 
 fn polling(interface: &str) -> XskConfig {
@@ -43,7 +43,7 @@ fn eventually_off(interface: &str) {
 }
 
 #[test]
-fn interrupts_come_back_however_the_process_ends() {
+fn interrupts_are_restored_when_the_process_ends() {
     if !has_root() {
         return;
     }
@@ -54,11 +54,11 @@ fn interrupts_come_back_however_the_process_ends() {
         assert_eq!(values(interface), ["2\n", "200000\n"]);
         drop(deferral);
         assert_eq!(values(interface), ["0\n", "0\n"]);
-        // Sockets that turn out not to poll leave them as they are.
+        // Sockets for which busy polling is unavailable leave the values unchanged.
         let found = Interface::find(interface).unwrap();
         let none = Deferral::around(&found, &polling(interface), || Ok::<_, OpenError>(()), |()| false);
         assert!(none.unwrap().1.is_none() && values(interface) == ["0\n", "0\n"]);
-        // SAFETY: the child only does what this thread has just done, and then ends.
+        // SAFETY: the child only repeats what this thread has just done, and then ends.
         match unsafe { libc::fork() } {
             0 => {
                 let _deferral = begin(interface);
@@ -74,17 +74,17 @@ fn interrupts_come_back_however_the_process_ends() {
                 eventually_off(interface);
             }
         }
-        // What somebody else has set stays.
+        // Values that another program has changed are not restored.
         std::fs::write(found.folder().unwrap().join("gro_flush_timeout"), "7").unwrap();
         assert!(begin(interface).is_none());
         assert_eq!(values(interface), ["0\n", "7\n"]);
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }
 
-/// From Linux 6.13, and before that nobody knows.
+/// Known from Linux 6.13 on; earlier kernels do not report it.
 #[test]
-fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
+fn a_driver_without_busy_polling_is_an_error_only_if_required() {
     if !has_root() || drivers::running() < Some((6, 13)) {
         return;
     }
@@ -93,10 +93,10 @@ fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
         assert!(refused.contains("nothing would be polled"), "{refused}");
         assert!(!XskDevice::open(&XskConfig::new(interface, 0)).unwrap().busy_polls());
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }
 
-/// Frames come and go, and a receiver that only looks at its ring gets all of them.
+/// A receiver that only looks at its ring receives all frames.
 #[test]
 fn a_thread_that_polls_receives_everything() {
     if !has_root() {
@@ -104,12 +104,12 @@ fn a_thread_that_polls_receives_everything() {
     }
     const FRAMES: u64 = 20_000;
     let received = AtomicU64::new(0);
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let open = |interface: &str| {
         yield_to_softirq();
         let steer = Steer::attach(interface);
         let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
-        // A veth cannot be polled, but takes the calls.
+        // A veth cannot be polled, but accepts the calls.
         let _nothing = busy::prefer(&device.fd());
         device.polls = true;
         steer.register(0, device.fd());
@@ -118,22 +118,22 @@ fn a_thread_that_polls_receives_everything() {
     };
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
-        let (mut sent, mut patience) = (0, Patience::new());
+        let (mut sent, mut stall_check) = (0, StallCheck::new());
         while sent < FRAMES {
-            // A veth's ring holds 256 frames, however long the receiver is kept from its CPU.
+            // Stays below the 256 frames of veth's ring while the receiver is not scheduled.
             if sent - received.load(Relaxed) <= 192 {
                 (0..32).for_each(|_| sent += u64::from(send(&mut device, sent, 1000)));
             }
             device.flush().unwrap();
             std::thread::sleep(Duration::from_micros(200));
-            patience.check(sent, || device.audit().unwrap_err());
+            stall_check.check(sent, || device.audit().unwrap_err());
         }
         over.wait();
         device.audit().unwrap();
     };
     let receiver = |interface: &str| {
         let (mut device, _steer) = open(interface);
-        let (mut next, mut out, mut patience) = (0, Vec::with_capacity(64), Patience::new());
+        let (mut next, mut out, mut stall_check) = (0, Vec::with_capacity(64), StallCheck::new());
         while next < FRAMES {
             device.receive(&mut out, 64).unwrap();
             for Received { frame, len, .. } in out.drain(..) {
@@ -143,10 +143,10 @@ fn a_thread_that_polls_receives_everything() {
             }
             received.store(next, Relaxed);
             device.flush().unwrap();
-            patience.check(next, || format!("{:?}", device.stats()));
+            stall_check.check(next, || format!("{:?}", device.stats()));
         }
         over.wait();
         device.audit().unwrap();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }

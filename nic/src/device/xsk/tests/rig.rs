@@ -1,6 +1,8 @@
-//! A veth between two anonymous network namespaces, each with a program that steers every frame to the AF_XDP socket of its queue.
+//! A veth pair between two anonymous network namespaces, each with a program that redirects every
+//! frame to the AF_XDP socket of its queue.
 //!
-//! A namespace lives as long as the threads in it: whatever happens to the test, nothing is left behind.
+//! A namespace lives as long as the threads in it, so that nothing is left behind, however the test
+//! ends.
 
 use std::{
     ffi::c_void,
@@ -14,54 +16,55 @@ use std::{
 
 use libbpf_rs::libbpf_sys as bpf;
 
-/// A barrier for two threads that gives up after 20 s, so that the failure of one cannot hang the other.
+/// A barrier for two threads with a timeout of 20 s, so that the failure of one thread does not
+/// block the other.
 #[derive(Default)]
-pub(super) struct Meeting {
+pub(super) struct TimedBarrier {
     arrivals: Mutex<u32>,
     changed: Condvar,
 }
 
-impl Meeting {
+impl TimedBarrier {
     pub(super) fn wait(&self) {
-        assert!(self.met(), "the other thread did not come: did it fail?");
+        assert!(self.all_arrived(), "the other thread did not come: did it fail?");
     }
 
-    fn met(&self) -> bool {
-        let mut arrivals = self.arrivals.lock().expect("nobody panics while holding it");
+    fn all_arrived(&self) -> bool {
+        let mut arrivals = self.arrivals.lock().expect("no panic while it is locked");
         *arrivals += 1;
         let round = arrivals.div_ceil(2);
         self.changed.notify_all();
-        let patience = Duration::from_secs(20);
-        let waited = self.changed.wait_timeout_while(arrivals, patience, |arrivals| *arrivals < 2 * round);
-        !waited.expect("nobody panics while holding it").1.timed_out()
+        let timeout = Duration::from_secs(20);
+        let waited = self.changed.wait_timeout_while(arrivals, timeout, |arrivals| *arrivals < 2 * round);
+        !waited.expect("no panic while it is locked").1.timed_out()
     }
 }
 
-/// Keeps a thread's namespace, and with it the veth, until the other thread has ended too.
-struct TogetherToTheEnd<'a>(&'a Meeting);
+/// Keeps a thread's namespace, and thus the veth pair, until the other thread has ended too.
+struct EndBarrier<'a>(&'a TimedBarrier);
 
-impl Drop for TogetherToTheEnd<'_> {
+impl Drop for EndBarrier<'_> {
     fn drop(&mut self) {
-        self.0.met();
+        self.0.all_arrived();
     }
 }
 
-/// Runs both functions at once, each in a namespace of its own with one end of a veth of two queues: `spray-d0` for `left`,
-/// `spray-d1` for `right`.
-pub(super) fn joined<L: Send, R: Send>(
+/// Runs both functions concurrently, each in its own namespace with one end of a veth pair of two
+/// queues: `spray-d0` for `left`, `spray-d1` for `right`.
+pub(super) fn run_on_veth<L: Send, R: Send>(
     mtu: u32,
     left: impl FnOnce(&str) -> L + Send,
     right: impl FnOnce(&str) -> R + Send,
 ) -> (L, R) {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (ready, wait) = mpsc::channel();
-    let end = Meeting::default();
+    let end = TimedBarrier::default();
     thread::scope(|scope| {
         let end = &end;
         let left = scope.spawn(move || {
-            let _together = TogetherToTheEnd(end);
+            let _together = EndBarrier(end);
             enter_namespace();
-            let peer: i32 = told.recv().expect("the other thread lives");
+            let peer: i32 = receiver.recv().expect("the other thread lives");
             let queues = "numtxqueues 2 numrxqueues 2";
             ip(&format!("link add spray-d0 {queues} type veth peer name spray-d1 {queues} netns {peer}"));
             up("spray-d0", mtu);
@@ -69,10 +72,10 @@ pub(super) fn joined<L: Send, R: Send>(
             left("spray-d0")
         });
         let right = scope.spawn(move || {
-            let _together = TogetherToTheEnd(end);
+            let _together = EndBarrier(end);
             enter_namespace();
             // SAFETY: no arguments, cannot fail.
-            tell.send(unsafe { libc::gettid() }).expect("the other thread lives");
+            sender.send(unsafe { libc::gettid() }).expect("the other thread lives");
             wait.recv().expect("the other thread lives");
             up("spray-d1", mtu);
             right("spray-d1")
@@ -89,7 +92,7 @@ fn enter_namespace() {
     // SAFETY: takes a flag only, and changes this thread alone.
     let outcome = unsafe { libc::unshare(libc::CLONE_NEWNET) };
     assert_eq!(outcome, 0, "unshare: {}", io::Error::last_os_error());
-    // Neighbour discovery would mix frames of its own with the test's.
+    // Neighbour discovery would send frames that the test does not expect.
     fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("writable as root");
 }
 
@@ -103,12 +106,13 @@ pub(super) fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// SCHED_IDLE: a thread that spins must leave its core to softirq, as the endpoints' threads do.
+/// Sets SCHED_IDLE: a spinning thread must leave its core to softirq, as the endpoints' threads do.
 pub(super) fn yield_to_softirq() {
     crate::sys::set_idle_priority().expect("lowering one's own priority needs no rights");
 }
 
-/// The smallest program that steers: `return bpf_redirect_map(&xskmap, ctx->rx_queue_index, XDP_PASS)`. Detaches when dropped.
+/// The smallest redirecting program: `return bpf_redirect_map(&xskmap, ctx->rx_queue_index,
+/// XDP_PASS)`. Detached when dropped.
 pub(super) struct Steer {
     map: OwnedFd,
     _link: OwnedFd,
@@ -120,7 +124,7 @@ impl Steer {
         // SAFETY: the pointer is to a string that ends in a NUL.
         let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
         assert_ne!(index, 0, "no {interface}");
-        // SAFETY: the name may be null, and so may the options.
+        // SAFETY: the name and the options may be null.
         let map = owned(unsafe {
             bpf::bpf_map_create(bpf::BPF_MAP_TYPE_XSKMAP, std::ptr::null(), 4, 4, 64, std::ptr::null())
         });
@@ -132,7 +136,7 @@ impl Steer {
     }
 
     pub(super) fn register(&self, queue: u32, socket: RawFd) {
-        // SAFETY: key and value are live and of the map's sizes.
+        // SAFETY: key and value are live and have the map's sizes.
         let outcome = unsafe {
             bpf::bpf_map_update_elem(
                 self.map.as_raw_fd(),
@@ -160,7 +164,8 @@ fn load(map: &OwnedFd) -> OwnedFd {
         instruction(0x85, (0, 0), 0, 51), // call bpf_redirect_map
         instruction(0x95, (0, 0), 0, 0),  // exit
     ];
-    // SAFETY: the instructions are live and counted, the licence ends in a NUL, name and options may be null.
+    // SAFETY: the instructions are live and counted, the licence ends in a NUL, name and options
+    // may be null.
     owned(unsafe {
         bpf::bpf_prog_load(
             bpf::BPF_PROG_TYPE_XDP,
@@ -175,6 +180,6 @@ fn load(map: &OwnedFd) -> OwnedFd {
 
 fn owned(fd: i32) -> OwnedFd {
     assert!(fd >= 0, "bpf: {}", io::Error::last_os_error());
-    // SAFETY: the call that returned it just made it.
+    // SAFETY: the descriptor was just created and has no other owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }

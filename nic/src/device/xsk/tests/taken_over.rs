@@ -1,4 +1,4 @@
-//! Interfaces taken over by the library alone, and one where the program was forgotten.
+//! Interfaces that the library alone takes over, and one whose XDP program was not attached.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -20,24 +20,24 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time") })
 }
 
-fn number(interface: &str, host: u8) {
+fn add_address(interface: &str, host: u8) {
     ip(&format!("address add 10.77.0.{host}/24 dev {interface}"));
 }
 
 #[test]
-fn the_interface_and_the_peers_address_are_enough() {
+fn interface_and_peer_address_suffice() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let mut config = HostConfig::of(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_secs(2));
         let endpoint = aio::Endpoint::start(Host::open_with(config).unwrap(), DriverOptions::real()).unwrap();
         block_on(async {
-            // The kernel asks for the neighbour; the other side's answers it.
+            // The kernel resolves the neighbour; the other side's kernel answers.
             let mut connection = endpoint.connect(IpAddr::from([10, 77, 0, 2])).await.unwrap();
             connection.send(vec![7; 1_000_000].into()).await.unwrap();
             assert_eq!(connection.recv().await.unwrap().unwrap().data, "got it");
@@ -49,7 +49,7 @@ fn the_interface_and_the_peers_address_are_enough() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         let taken = aio::Endpoint::open(interface).unwrap_err();
         assert!(
@@ -69,21 +69,25 @@ fn the_interface_and_the_peers_address_are_enough() {
         });
         over.wait();
         drop(Host::open(interface).unwrap());
-        assert!(Interface::find(interface).unwrap().check_free().is_ok(), "nothing is left behind");
+        assert!(Interface::find(interface).unwrap().check_free().is_ok(), "the program is detached");
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
 #[test]
-fn a_socket_without_a_program_says_what_is_missing() {
+fn a_socket_without_a_program_reports_what_is_missing() {
     if !has_root() {
         return;
     }
     let other = |interface: &str| up(interface, MTU);
-    let deaf = |interface: &str| {
-        number(interface, 1);
+    let without_program = |interface: &str| {
+        add_address(interface, 1);
         let config = HostConfig::of(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
-        assert_eq!((config.link_bps, config.address), (10_000_000_000, IpAddr::from([10, 77, 0, 1])), "as veth says");
+        assert_eq!(
+            (config.link_bps, config.address),
+            (10_000_000_000, IpAddr::from([10, 77, 0, 1])),
+            "the properties of veth"
+        );
         let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         let endpoint = aio::Endpoint::spawn(device, config).unwrap();
         let peer = crate::Peer { address: [10, 77, 0, 2].into(), mac: [2, 0, 0, 0, 0, 2] };
@@ -91,18 +95,19 @@ fn a_socket_without_a_program_says_what_is_missing() {
         assert!(error.to_string().contains("Host::open"));
         assert!(matches!(error, aio::Error::Connection(ConnectionError::NothingArrives)));
     };
-    joined(MTU, other, deaf);
+    run_on_veth(MTU, other, without_program);
 }
 
-/// A thread that sleeps is woken by what its user asks for, and does not sleep on before it has done that.
+/// A sleeping thread is woken by a request of its user, and does not sleep again before it has
+/// handled it.
 #[test]
-fn a_message_after_a_pause_goes_at_once() {
+fn a_message_after_a_pause_is_sent_at_once() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let endpoint = aio::Endpoint::open(interface).unwrap();
         let least = block_on(async {
@@ -119,12 +124,12 @@ fn a_message_after_a_pause_goes_at_once() {
         });
         assert!(
             least < Duration::from_millis(5),
-            "a thread's nap is 10 ms; the shortest of 20 round trips took {least:?}"
+            "a thread sleeps for 10 ms at a time; the shortest of 20 round trips took {least:?}"
         );
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         ready.wait();
         block_on(async {
@@ -133,25 +138,25 @@ fn a_message_after_a_pause_goes_at_once() {
         });
         over.wait();
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
-/// A host that is polled, and waits until its peer has all that it sends.
+/// A polled host whose `close` waits until its peer has received everything.
 #[test]
-fn a_host_that_is_closed_has_delivered_what_was_sent() {
+fn a_closed_host_has_delivered_everything() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let mut host = Host::open(interface).unwrap();
         let peer = host.peer([10, 77, 0, 2].into()).unwrap();
         let connection = host.endpoint.connect(crate::Time::ZERO, peer, None).unwrap();
         host.endpoint.send(connection, vec![7; 1_000_000].into()).unwrap();
         assert!(host.close(Duration::from_secs(10)) && host.close(Duration::ZERO));
-        // Nobody answers: what is left at the limit is aborted.
+        // The peer does not answer: what is undelivered at the limit is aborted.
         let (now, _) = host.poll();
         host.endpoint.connect(now, crate::Peer { mac: [2; 6], ..peer }, None).unwrap();
         assert!(!host.close(Duration::from_millis(20)));
@@ -159,7 +164,7 @@ fn a_host_that_is_closed_has_delivered_what_was_sent() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         ready.wait();
         block_on(async {
@@ -169,18 +174,18 @@ fn a_host_that_is_closed_has_delivered_what_was_sent() {
         });
         over.wait();
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
-/// A link that comes up later than the command that uses it.
+/// The link comes up only after the command that uses it has started.
 #[test]
-fn a_link_is_waited_for_and_its_absence_told() {
+fn a_link_is_awaited_and_its_absence_reported() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         let mut config = HostConfig::of(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_millis(300));
         let host = Host::open_with(config.clone()).unwrap();
@@ -198,7 +203,7 @@ fn a_link_is_waited_for_and_its_absence_told() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         ip(&format!("link set {interface} down"));
         ready.wait();
         ready.wait();
@@ -206,18 +211,19 @@ fn a_link_is_waited_for_and_its_absence_told() {
         up(interface, MTU);
         over.wait();
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
-/// Frames that come while an interface is taken over have not met a queue without a socket.
+/// Frames that arrive while an interface is taken over do not count as frames to a queue without a
+/// socket.
 #[test]
-fn what_comes_before_the_sockets_is_no_stray() {
+fn frames_before_the_sockets_are_not_strays() {
     if !has_root() {
         return;
     }
-    let (ready, is_over) = (Meeting::default(), std::sync::atomic::AtomicBool::new(false));
+    let (ready, is_over) = (TimedBarrier::default(), std::sync::atomic::AtomicBool::new(false));
     let other = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         up(interface, MTU);
         ready.wait();
         let socket = std::net::UdpSocket::bind("10.77.0.1:0").unwrap();
@@ -226,32 +232,32 @@ fn what_comes_before_the_sockets_is_no_stray() {
         }
     };
     let taken = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         ready.wait();
         let strays = |_| Host::open(interface).unwrap().endpoint.device().strays();
         let strays: Vec<u64> = (0..5).map(strays).collect();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(strays, [0; 5]);
     };
-    joined(MTU, other, taken);
+    run_on_veth(MTU, other, taken);
 }
 
-/// The driver's reason arrives, and what it means for the mode.
+/// The error contains the driver's reason and its consequence for the mode.
 #[test]
-fn a_driver_that_refuses_a_program_says_why() {
+fn a_refusal_of_the_driver_contains_its_reason() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let other = |interface: &str| {
         up(interface, 9000);
         ready.wait();
         over.wait();
     };
     let refused = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
-        // Frames of 9,000 bytes do not fit a page, and veth knows what its peer may send.
+        // Frames of 9,000 bytes do not fit a page, and veth checks the MTU of its peer.
         up(interface, MTU);
         let mut config = HostConfig::of(interface).unwrap();
         let host = Host::open_with(config.clone()).unwrap();
@@ -266,23 +272,24 @@ fn a_driver_that_refuses_a_program_says_why() {
         assert!(error.to_string().contains("Peer MTU is too large"), "{error}");
         over.wait();
     };
-    joined(MTU, other, refused);
+    run_on_veth(MTU, other, refused);
 }
 
-/// Some drivers forget the program when they are set down: it is attached anew, without the rights to load one.
+/// Some drivers lose the program when they are set down: it is attached again, which needs no
+/// privilege to load programs.
 #[test]
-fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_down() {
+fn the_program_is_attached_again_after_the_interface_was_down() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let other = |interface: &str| {
         up(interface, MTU);
         ready.wait();
         over.wait();
     };
     let host = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let mut host = Host::open(interface).unwrap();
         let links = || {
@@ -302,14 +309,14 @@ fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_dow
         };
         polls(&mut host, Duration::from_millis(100));
         let before = links();
-        // Who lists all links opens each. It does not keep the program from being attached anew.
-        // SAFETY: a plain number, and a descriptor that nobody else knows.
+        // A program that lists all links opens each; this must not prevent the program from being
+        // attached again. SAFETY: a plain number, and a descriptor with no other owner.
         let held = unsafe { OwnedFd::from_raw_fd(libbpf_rs::libbpf_sys::bpf_link_get_fd_by_id(before[0])) };
         ip(&format!("link set {interface} down"));
         polls(&mut host, Duration::from_millis(100));
         up(interface, MTU);
         let mut after = Vec::new();
-        // It takes a second, or more on a busy machine.
+        // It takes a second, or longer on a busy machine.
         for _ in 0..20 {
             polls(&mut host, Duration::from_millis(500));
             after = links();
@@ -322,5 +329,5 @@ fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_dow
         drop(held);
         over.wait();
     };
-    joined(MTU, other, host);
+    run_on_veth(MTU, other, host);
 }

@@ -1,9 +1,9 @@
-//! What was changed of an interface, after its process has ended.
+//! Changes to an interface are undone after the process has ended.
 
 use super::super::undo::Undo;
 use super::*;
 
-/// A feature that veth has, off and on.
+/// A feature that veth has, and that can be turned on and off.
 const FEATURE: &str = "rx-gro";
 
 fn is_on(interface: &str) -> bool {
@@ -14,7 +14,8 @@ fn rule(place: u32) -> Rule {
     Rule { address: [10, 0, 0, 1].into(), port: 61440, queue: 0, place }
 }
 
-/// Turns the feature on, and tells who turns it off again. What is told before that is undone after it.
+/// Turns the feature on and registers the undo request. Changes registered earlier are undone
+/// later.
 fn begin(interface: &str) -> Undo {
     let nic = Ethtool::open(interface).unwrap();
     let undo = Undo::begin(interface, &[]).unwrap();
@@ -27,7 +28,7 @@ fn begin(interface: &str) -> Undo {
 }
 
 #[test]
-fn a_setting_of_the_driver_is_put_back_however_the_process_ends() {
+fn driver_settings_are_restored_when_the_process_ends() {
     if !has_root() {
         return;
     }
@@ -37,7 +38,7 @@ fn a_setting_of_the_driver_is_put_back_however_the_process_ends() {
         assert!(is_on(interface));
         drop(undo);
         assert!(!is_on(interface));
-        // SAFETY: the child only does what this thread has just done, and then ends.
+        // SAFETY: the child only repeats what this thread has just done, and then ends.
         match unsafe { libc::fork() } {
             0 => {
                 let _undo = begin(interface);
@@ -53,12 +54,12 @@ fn a_setting_of_the_driver_is_put_back_however_the_process_ends() {
             }
         }
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }
 
-/// No driver at hand has rules by port: sockets work as without, and frames are handed over.
+/// Veth has no flow rules: sockets work without them, and frames are forwarded between shards.
 #[test]
-fn without_rules_in_the_driver_there_are_none() {
+fn a_driver_without_flow_rules_works() {
     if !has_root() {
         return;
     }
@@ -68,5 +69,5 @@ fn without_rules_in_the_driver_there_are_none() {
         assert_eq!(nic.add(rule(7)).unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
         assert_eq!(nic.rules().unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }

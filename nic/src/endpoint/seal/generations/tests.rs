@@ -1,4 +1,4 @@
-//! Exchanges between two sides, and what others make of them.
+//! Key exchanges between two sides, also under attack.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::endpoint::seal::{Secret, Secrets};
 use crate::keys::PrivateKey;
 
 const SECOND_PS: u64 = 1_000_000_000_000;
-const AGAIN: HandshakeConfig = HandshakeConfig { retry_ps: SECOND_PS / 10, attempts: 3 };
+const RETRY: HandshakeConfig = HandshakeConfig { retry_ps: SECOND_PS / 10, attempts: 3 };
 
 fn at(seconds: u64) -> Time {
     Time::ZERO.after(seconds * SECOND_PS)
@@ -23,12 +23,13 @@ struct Pair {
     server: Seals,
     keys: [Keys; 2],
     limit: Rekeys,
-    /// The client's of the first generation.
+    /// The client's secrets of the first generation.
     secrets: Secrets,
 }
 
 impl Pair {
-    /// A connection whose keys are of this generation at 0 s. The server trusts somebody else too, whose key is returned.
+    /// Creates a connection with keys of this generation at 0 s. The server trusts another client
+    /// too, whose key is returned.
     fn new(generation: u16) -> (Self, PrivateKey) {
         let [client, server, other] = [(); 3].map(|()| PrivateKey::generate().unwrap());
         let clients = Keys::new(client.clone(), vec![server.public()]);
@@ -52,18 +53,18 @@ impl Pair {
         Self { client, server, keys, limit: Rekeys::default(), secrets: ours.secrets }
     }
 
-    fn ask(&mut self, now: Time) -> Rekey {
-        self.client.ask(now, &self.keys[0], &AGAIN).unwrap()
+    fn request(&mut self, now: Time) -> Rekey {
+        self.client.ask(now, &self.keys[0], &RETRY).unwrap()
     }
 
-    fn answer(&mut self, now: Time, asked: &Rekey) -> Result<Rekey, Unusable> {
-        self.server.take_request(now, &self.keys[1], asked, &mut self.limit)
+    fn answer(&mut self, now: Time, request: &Rekey) -> Result<Rekey, Unusable> {
+        self.server.take_request(now, &self.keys[1], request, &mut self.limit)
     }
 
-    /// A whole exchange, up to the client's first frame.
+    /// Performs a whole exchange, up to the client's first frame.
     fn exchange(&mut self, now: Time) {
-        let asked = self.ask(now);
-        let answer = self.answer(now, &asked).unwrap();
+        let request = self.request(now);
+        let answer = self.answer(now, &request).unwrap();
         self.client.take_answer(now, &answer).unwrap();
         assert_eq!(judge(&mut self.server, now, &sealed(&mut self.client)), Verdict::Genuine);
     }
@@ -90,7 +91,7 @@ fn judge(seals: &mut Seals, now: Time, frame: &Wire) -> Verdict {
     seals.open(now, wire(frame))
 }
 
-/// Over the end of the generations' numbers.
+/// Also when the number of the generation wraps.
 //= docs/specs/endpoint.md#END-46 fresh keys
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
@@ -102,15 +103,19 @@ fn each_exchange_gives_the_next_generation_and_late_frames_still_open() {
         let generation = (u16::MAX - 2).wrapping_add(round);
         assert_eq!(pair.generations(), [generation; 2]);
         let [late, later] = [(); 2].map(|()| [sealed(&mut pair.client), sealed(&mut pair.server)]);
-        let asked = pair.ask(now);
-        let answer = pair.answer(now, &asked).unwrap();
-        assert_eq!((asked.generation, answer.generation), (generation.wrapping_add(1), generation.wrapping_add(1)));
-        assert_eq!(pair.ask(now), asked, "the same again");
-        assert_eq!(pair.answer(now, &asked), Ok(answer));
-        assert_eq!(super::generation(sealed(&mut pair.server).0), generation, "the client may not have the answer");
+        let request = pair.request(now);
+        let answer = pair.answer(now, &request).unwrap();
+        assert_eq!((request.generation, answer.generation), (generation.wrapping_add(1), generation.wrapping_add(1)));
+        assert_eq!(pair.request(now), request, "the same again");
+        assert_eq!(pair.answer(now, &request), Ok(answer));
+        assert_eq!(
+            super::generation(sealed(&mut pair.server).0),
+            generation,
+            "the client may not have received the answer"
+        );
         pair.client.take_answer(now, &answer).unwrap();
-        assert_eq!(pair.client.take_answer(now, &answer), Err(Unusable::Unexpected), "it comes again");
-        // The server goes on with the client's first frame, and not before.
+        assert_eq!(pair.client.take_answer(now, &answer), Err(Unusable::Unexpected), "a repeated answer");
+        // The server switches to the new keys with the client's first frame, and not before.
         let early = sealed(&mut pair.server);
         assert_eq!(judge(&mut pair.client, now, &early), Verdict::Genuine);
         let first = sealed(&mut pair.client);
@@ -120,16 +125,16 @@ fn each_exchange_gives_the_next_generation_and_late_frames_still_open() {
         assert_eq!(judge(&mut pair.server, now, &first), Verdict::Genuine);
         assert_eq!(pair.server.since, now);
         assert_eq!(judge(&mut pair.client, now, &sealed(&mut pair.server)), Verdict::Genuine);
-        assert_eq!(pair.answer(now, &asked), Err(Unusable::Unexpected), "it is over");
+        assert_eq!(pair.answer(now, &request), Err(Unusable::Unexpected), "the exchange is over");
         for (seals, frame) in [(&mut pair.server, &late[0]), (&mut pair.client, &late[1])] {
-            assert_eq!(judge(seals, now, frame), Verdict::Genuine, "sent before, and late");
+            assert_eq!(judge(seals, now, frame), Verdict::Genuine, "sent before the exchange, delayed");
             assert_eq!(judge(seals, now, frame), Verdict::Replayed);
         }
         for [ours, theirs] in &old {
-            assert_eq!(judge(&mut pair.server, now, ours), Verdict::Replayed, "nobody has those keys any more");
+            assert_eq!(judge(&mut pair.server, now, ours), Verdict::Replayed, "those keys have been deleted");
             assert_eq!(judge(&mut pair.client, now, theirs), Verdict::Replayed);
         }
-        // Of the next generation the two have no keys yet.
+        // Neither side has keys of the generation after the next.
         let ahead = (u64::from(generation.wrapping_add(2)) << 48, [0; TAG_BYTES]);
         assert_eq!(judge(&mut pair.server, now, &ahead), Verdict::Forged);
         old.push(later);
@@ -153,7 +158,7 @@ fn no_frame_has_the_nonce_of_another() {
             }
         }
     }
-    // Where the number of a generation comes again its keys are others.
+    // When the number of a generation repeats, the keys differ.
     let (mut again, _) = Pair::new(u16::MAX);
     let (number, tag) = sealed(&mut again.client);
     assert!(!numbers.insert((0, number)) && tags.insert(tag));
@@ -161,15 +166,16 @@ fn no_frame_has_the_nonce_of_another() {
 
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
-fn who_has_all_of_a_generation_has_nothing_of_the_next() {
+fn a_stolen_generation_does_not_reveal_the_next() {
     let (mut pair, stolen) = (Pair::new(0).0, PrivateKey::generate().unwrap());
     let now = at(120);
     let bond = pair.server.bond;
-    let asked = pair.ask(now);
-    // Who knows all that the process keeps but its private key can neither read what the client asks nor ask itself.
-    let thief = Keys::new(stolen, vec![pair.keys[0].own.public()]);
-    assert!(Responder::again(&thief, &bond, 1, &asked.message).is_none());
-    let (_, message) = Initiator::again(&thief, &bond, 1).unwrap();
+    let request = pair.request(now);
+    // Knowing everything in the process's memory except its private key suffices neither to read
+    // the client's request nor to send one.
+    let thief_keys = Keys::new(stolen, vec![pair.keys[0].own.public()]);
+    assert!(Responder::again(&thief_keys, &bond, 1, &request.message).is_none());
+    let (_, message) = Initiator::again(&thief_keys, &bond, 1).unwrap();
     assert!(Responder::again(&pair.keys[1], &bond, 1, &message).is_none());
     let Secrets { sending, receiving } = pair.secrets.clone();
     let reads = |secret: &Secret, generation, frame: &Wire| Opener::new(secret, generation).open(wire(frame));
@@ -188,33 +194,34 @@ fn who_has_all_of_a_generation_has_nothing_of_the_next() {
 fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     let (mut pair, other_key) = Pair::new(7);
     let now = at(200);
-    let mut beside = Pair::of(pair.keys.clone(), 7);
-    let (asked, asked_beside) = (pair.ask(now), beside.ask(now));
-    let answer_beside = beside.answer(now, &asked_beside).unwrap();
-    // Somebody else whom the server trusts, and who knows all that binds the exchange.
+    let mut other_pair = Pair::of(pair.keys.clone(), 7);
+    let (request, other_request) = (pair.request(now), other_pair.request(now));
+    let other_answer = other_pair.answer(now, &other_request).unwrap();
+    // Another client that the server trusts, and that knows everything that the exchange is bound
+    // to.
     let other = Keys::new(other_key, vec![pair.keys[1].own.public()]);
     let (_, of_other) = Initiator::again(&other, &pair.client.bond, 8).unwrap();
     let wrong_generation = Initiator::again(&pair.keys[0], &pair.client.bond, 9).unwrap().1;
     let mut seconds = 200;
-    for message in [asked_beside.message, of_other, wrong_generation, RekeyMessage([9; 96])] {
-        let rekey = Rekey { message, ..asked };
+    for message in [other_request.message, of_other, wrong_generation, RekeyMessage([9; 96])] {
+        let rekey = Rekey { message, ..request };
         assert_eq!(pair.answer(at(seconds), &rekey), Err(Unusable::Forged));
         seconds += 60;
     }
     for generation in [6, 7, 9, 7 + (1 << 15)] {
-        assert_eq!(pair.answer(at(seconds), &Rekey { generation, ..asked }), Err(Unusable::Unexpected));
-        let early = Rekey { generation, ..answer_beside };
+        assert_eq!(pair.answer(at(seconds), &Rekey { generation, ..request }), Err(Unusable::Unexpected));
+        let early = Rekey { generation, ..other_answer };
         assert_eq!(pair.client.take_answer(at(seconds), &early), Err(Unusable::Unexpected));
     }
-    assert_eq!(pair.client.take_answer(now, &answer_beside), Err(Unusable::Forged));
-    // Who answers does not ask, and the other way round.
-    assert_eq!(pair.server.take_answer(now, &answer_beside), Err(Unusable::Unexpected));
+    assert_eq!(pair.client.take_answer(now, &other_answer), Err(Unusable::Forged));
+    // The server sends no requests, and the client no answers.
+    assert_eq!(pair.server.take_answer(now, &other_answer), Err(Unusable::Unexpected));
     let own = pair.keys[0].clone();
-    assert_eq!(pair.client.take_request(now, &own, &asked, &mut pair.limit), Err(Unusable::Unexpected));
+    assert_eq!(pair.client.take_request(now, &own, &request, &mut pair.limit), Err(Unusable::Unexpected));
     assert_eq!(pair.generations(), [7, 7]);
-    // What is right still works.
-    assert_eq!(pair.ask(now), asked);
-    let answer = pair.answer(at(seconds), &asked).unwrap();
+    // Genuine messages are still accepted.
+    assert_eq!(pair.request(now), request);
+    let answer = pair.answer(at(seconds), &request).unwrap();
     pair.client.take_answer(now, &answer).unwrap();
     assert_eq!(judge(&mut pair.server, now, &sealed(&mut pair.client)), Verdict::Genuine);
     assert_eq!(pair.generations(), [8, 8]);
@@ -222,7 +229,7 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
 
 //= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
-fn a_flood_has_few_messages_read() {
+fn few_messages_of_a_flood_are_read() {
     let (mut pair, _) = Pair::new(0);
     let mut read = 0;
     for tenth in 0..6_000u64 {
@@ -230,40 +237,40 @@ fn a_flood_has_few_messages_read() {
         let message = RekeyMessage(std::array::from_fn(|at| (tenth + at as u64) as u8));
         match pair.answer(now, &Rekey { generation: 1, message, answer: false }) {
             Err(Unusable::Forged) => read += 1,
-            said => assert_eq!(said, Err(Unusable::TooMany)),
+            result => assert_eq!(result, Err(Unusable::TooMany)),
         }
     }
     assert_eq!(read, 9, "in ten minutes, the first after one");
-    // Nor does one that was answered, and has yet to go on, have more read.
-    let asked = pair.ask(at(700));
-    let answer = pair.answer(at(700), &asked);
+    // The same applies while an answered exchange is not yet in use.
+    let request = pair.request(at(700));
+    let answer = pair.answer(at(700), &request);
     assert!(answer.is_ok());
-    let other = Rekey { message: RekeyMessage([1; 96]), ..asked };
+    let other = Rekey { message: RekeyMessage([1; 96]), ..request };
     assert_eq!(pair.answer(at(900), &other), Err(Unusable::TooMany));
-    assert_eq!(pair.answer(at(900), &asked), answer);
+    assert_eq!(pair.answer(at(900), &request), answer);
 }
 
 //= docs/specs/endpoint.md#END-46 of all its connections
 #[test]
-fn all_connections_together_have_few_messages_read() {
+fn messages_read_are_limited_across_connections() {
     let (first, _) = Pair::new(0);
     let mut limit = Rekeys::default();
     let mut pairs: Vec<Pair> = (0..20).map(|_| Pair::of(first.keys.clone(), 0)).collect();
     let mut answered = |now: Time, pairs: &mut Vec<Pair>| {
         let all = pairs.iter_mut().map(|pair| {
-            let asked = pair.ask(now);
-            pair.server.take_request(now, &pair.keys[1], &asked, &mut limit).is_ok()
+            let request = pair.request(now);
+            pair.server.take_request(now, &pair.keys[1], &request, &mut limit).is_ok()
         });
         all.filter(|&is_ok| is_ok).count()
     };
     assert_eq!(answered(at(120), &mut pairs), 16);
-    assert_eq!(answered(at(121), &mut pairs), 20, "and those that waited");
-    // They were not to begin at one time either.
+    assert_eq!(answered(at(121), &mut pairs), 20, "including the delayed ones");
+    // Clients also spread the start of their exchanges.
     let due: HashSet<Time> = pairs.iter().map(|pair| Seals::of_client(at(0), &agreed(pair)).asks_at()).collect();
     assert!(due.len() > 15 && due.iter().all(|due| (at(120)..at(128)).contains(due)), "{due:?}");
 }
 
-/// What a pair agreed on last, with other secrets.
+/// Returns what a pair last agreed on, with other secrets.
 fn agreed(pair: &Pair) -> Agreed {
     Agreed {
         secrets: Secrets { sending: Secret::new([0; 32]), receiving: Secret::new([0; 32]) },
@@ -273,21 +280,22 @@ fn agreed(pair: &Pair) -> Agreed {
 
 //= docs/specs/endpoint.md#END-46 one answer for each Rekey
 #[test]
-fn a_client_reads_one_answer_for_each_time_that_it_asks() {
+fn a_client_reads_one_answer_per_request() {
     let (mut pair, _) = Pair::new(0);
-    let asked = pair.ask(at(120));
-    let answer = pair.answer(at(120), &asked).unwrap();
+    let request = pair.request(at(120));
+    let answer = pair.answer(at(120), &request).unwrap();
     let wrong = Rekey { message: RekeyMessage([5; 96]), ..answer };
     assert_eq!(pair.client.take_answer(at(120), &wrong), Err(Unusable::Forged));
-    for said in [&wrong, &answer] {
-        assert_eq!(pair.client.take_answer(at(120), said), Err(Unusable::TooMany));
+    for result in [&wrong, &answer] {
+        assert_eq!(pair.client.take_answer(at(120), result), Err(Unusable::TooMany));
     }
-    assert_eq!(pair.ask(at(121)), asked);
+    assert_eq!(pair.request(at(121)), request);
     assert_eq!(pair.client.take_answer(at(121), &answer), Ok(()));
     assert_eq!(pair.generations(), [1, 0]);
 }
 
-/// What `docs/security.md` says that a connection keeps, besides 2 KiB for the window of each opener.
+/// The memory of a connection's keys as stated in `docs/security.md`, without the 2 KiB window of
+/// each opener.
 #[test]
 fn keys_take_little_memory() {
     let sizes = [size_of::<Seals>(), size_of::<Opener>(), size_of::<Answered>()];

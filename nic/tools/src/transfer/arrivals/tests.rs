@@ -22,8 +22,8 @@ fn opener(dir: &Folder) -> Opener {
     Opener::start(Out::new(dir.path()).unwrap()).unwrap()
 }
 
-/// Passes the messages, each when the entries before have begun, and waits until all complete files
-/// have ended.
+/// Passes the messages, each after the previous entries have begun, and waits until all complete
+/// files have ended.
 fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>, Refusal> {
     let mut answers = Vec::new();
     for message in messages {
@@ -42,21 +42,21 @@ fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>,
 
 #[test]
 //= docs/specs/endpoint.md#END-21 in the order of their numbers
-fn entries_are_taken_in_the_order_of_their_numbers() {
+fn entries_are_processed_in_order_of_their_numbers() {
     let dir = Folder::new();
     let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
-    let said = [
+    let messages = [
         Message::End(3),
         Message::Entry(1, folder("a/b")),
         Message::Entry(2, file("a/b/empty", 0)),
         Message::Entry(0, Description { mode: 0o711, ..folder("a") }),
         Message::Sum { number: 2, sum },
     ];
-    assert!(run(&mut arrivals, &said[..3]).unwrap().is_empty(), "the first is missing");
+    assert!(run(&mut arrivals, &messages[..3]).unwrap().is_empty(), "the first is missing");
     assert!(!arrivals.is_complete());
-    let answers = run(&mut arrivals, &said[3..]).unwrap();
+    let answers = run(&mut arrivals, &messages[3..]).unwrap();
     assert_eq!(answers[..2], [Answer::Made { number: 0 }, Answer::Made { number: 1 }]);
     assert_eq!(answers.last(), Some(&Answer::Verified { number: 2, sum }));
     assert!(arrivals.is_complete() && dir.path().join("a/b/empty").is_file());
@@ -65,12 +65,12 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
+fn a_withdrawn_file_is_removed_and_others_are_received() {
     let dir = Folder::new();
     let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let (piece, sum) = (vec![1; 1 << 20], Sha256::digest(b"").into());
-    let said = [
+    let messages = [
         Message::Entry(0, file("short", 2 << 20)),
         Message::Entry(1, file("empty", 0)),
         Message::Piece { number: 0, index: 0, data: &piece },
@@ -79,7 +79,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
         Message::Sum { number: 1, sum },
         Message::End(2),
     ];
-    let answers = run(&mut arrivals, &said).unwrap();
+    let answers = run(&mut arrivals, &messages).unwrap();
     let reason = "the sender could not read short to its end".into();
     assert!(answers.contains(&Answer::Refused { number: 0, reason }), "{answers:?}");
     assert!(answers.contains(&Answer::Verified { number: 1, sum }) && arrivals.is_complete());
@@ -87,10 +87,10 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-/// The opener begins an entry, and its result is answered later.
+/// Entries are created by the opener thread, and answered later.
 #[test]
 //= docs/specs/endpoint.md#END-28 creates files and folders
-fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
+fn no_message_waits_for_the_disk() {
     let dir = Folder::new();
     let (jobs, todo) = channel();
     let opener = opener(&dir);
@@ -107,19 +107,19 @@ fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
 }
 
 #[test]
-fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
+fn a_complete_file_is_kept_though_its_sender_left_early() {
     for is_whole in [true, false] {
         let (dir, (jobs, todo)) = (Folder::new(), channel());
         let opener = opener(&dir);
         let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
         let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
-        let said = [
+        let messages = [
             Message::Entry(0, file("x", 5)),
             Message::End(1),
             Message::Piece { number: 0, index: 0, data: b"five!" },
             Message::Sum { number: 0, sum },
         ];
-        for message in &said[..if is_whole { 4 } else { 3 }] {
+        for message in &messages[..if is_whole { 4 } else { 3 }] {
             arrivals.on_message(message.encode().into(), &mut answers).unwrap();
         }
         assert!(arrivals.leave().is_empty() && arrivals.is_busy() && !arrivals.is_complete());
@@ -141,7 +141,7 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
 /// The answer for an existing file does not depend on its length and content.
 #[test]
 //= docs/specs/endpoint.md#END-22 no file is replaced
-fn what_is_in_a_file_that_is_there_is_not_disclosed() {
+fn the_content_of_an_existing_file_is_not_disclosed() {
     for bytes in [5, 6] {
         let dir = Folder::new();
         fs::write(dir.path().join("there"), "mine!").unwrap();
@@ -153,14 +153,14 @@ fn what_is_in_a_file_that_is_there_is_not_disclosed() {
 }
 
 #[test]
-fn one_entry_is_refused_and_the_others_are_taken() {
+fn one_entry_is_refused_and_others_are_received() {
     let (dir, outside) = (Folder::new(), Folder::new());
     fs::write(dir.path().join("there"), "mine").unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
     let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
-    let said = [
+    let messages = [
         Message::Entry(0, file("there", 5)),
         Message::Entry(1, file("link/x", 0)),
         Message::Entry(2, folder("there/x")),
@@ -170,7 +170,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
         Message::Sum { number: 3, sum },
         Message::End(4),
     ];
-    let answers = run(&mut arrivals, &said).unwrap();
+    let answers = run(&mut arrivals, &messages).unwrap();
     let refused = answers.iter().filter(|answer| matches!(answer, Answer::Refused { .. })).count();
     assert_eq!((refused, arrivals.tally.refused, arrivals.tally.kept()), (3, 3, 1), "{answers:?}");
     assert!(arrivals.is_complete());
@@ -180,14 +180,14 @@ fn one_entry_is_refused_and_the_others_are_taken() {
 
 #[test]
 //= docs/specs/endpoint.md#END-21 At most 16 described entries
-fn who_describes_too_much_at_once_is_refused() {
+fn too_many_descriptions_at_once_are_refused() {
     let dir = Folder::new();
     let opener = opener(&dir);
     let many =
         |from: u32| (0..=WINDOW as u32).map(move |number| Message::Entry(from + number, file(&number.to_string(), 5)));
     for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
-        let said: Vec<_> = many(from).collect();
-        assert!(run(&mut Arrivals::new(0, &opener), &said).is_err(), "{from}");
+        let messages: Vec<_> = many(from).collect();
+        assert!(run(&mut Arrivals::new(0, &opener), &messages).is_err(), "{from}");
     }
     for twice in [[Message::End(1), Message::End(1)], [0, 0].map(|number| Message::Entry(number, folder("a")))] {
         assert!(run(&mut Arrivals::new(0, &opener), &twice).is_err());
@@ -195,10 +195,10 @@ fn who_describes_too_much_at_once_is_refused() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
 }
 
-/// Nothing is replaced, no link is followed, and nothing gets the rights of another user.
+/// Nothing is replaced, no link is followed, and no file gets the rights of another user.
 #[test]
 //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
-fn names_that_programs_look_for_are_like_any_other() {
+fn special_names_get_no_special_treatment() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let (dir, outside) = (Folder::new(), Folder::new());
     fs::write(outside.path().join("bashrc"), "theirs").unwrap();
@@ -230,7 +230,7 @@ fn names_that_programs_look_for_are_like_any_other() {
     }
 }
 
-fn said() -> impl Strategy<Value = Vec<u8>> {
+fn messages() -> impl Strategy<Value = Vec<u8>> {
     let path = proptest::collection::vec(prop_oneof!["a", "b", "link", "\\.\\.", "", "x\u{7}"], 1..4);
     let kind = prop_oneof![
         (0..3 * super::super::format::PIECE_BYTES).prop_map(|bytes| EntryKind::File { bytes }),
@@ -254,7 +254,7 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// Nothing is written outside of the folder, existing files stay, and no partial file remains.
     #[test]
-    fn no_conversation_leaves_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
+    fn no_messages_write_outside_of_the_folder(messages in proptest::collection::vec(messages(), 1..30)) {
         let (dir, outside) = (Folder::new(), Folder::new());
         fs::write(dir.path().join("a"), "mine").unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();

@@ -4,24 +4,25 @@ use super::*;
 
 const S: u64 = 1000 * MS;
 
-/// Sends these messages and nothing more. Ends with the receiver's reason or with its connection.
+/// Returns a sender of these messages and nothing more. It ends with the receiver's reason or with
+/// its connection.
 fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut connection = None;
-    let mut told = None;
+    let mut last_reason = None;
     Box::new(move |endpoint, now| {
         if connection.is_none() {
             let made = *connection.insert(endpoint.connect(now, receiver(), None).unwrap());
-            messages.iter().for_each(|message| say(endpoint, made, Bytes::copy_from_slice(message)));
+            messages.iter().for_each(|message| send(endpoint, made, Bytes::copy_from_slice(message)));
         }
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Received { data, .. } => {
                     if let Some(Answer::Ended { reason }) = Answer::decode(&data) {
-                        told = Some(reason);
+                        last_reason = Some(reason);
                     }
                 }
                 EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
-                    let why = told.take().unwrap_or_else(|| format!("not told, after {} s", now.ps() / S));
+                    let why = last_reason.take().unwrap_or_else(|| format!("not told, after {} s", now.ps() / S));
                     return Err(Failure::failed(why).into());
                 }
                 _ => {}
@@ -31,22 +32,22 @@ fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     })
 }
 
-/// A sender that starts later.
+/// Returns a sender that starts at `at_ps`.
 fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
     Box::new(move |endpoint, now| if now.ps() < at_ps { Ok(()) } else { role(endpoint, now) })
 }
 
 const LIMITS: Limits = Limits { first_ps: 10 * S, bytes_ps: 20 * S };
 
-fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
+fn run_limited(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
     run_within(LIMITS, folder.path(), keep, senders, Impairments::delay(100 * US), 1)
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-25 continues to listen
-fn who_never_says_anything_is_told_and_another_is_served() {
+fn a_silent_client_is_disconnected_and_another_served() {
     let (folder, content) = (Folder::new(), content(PIECE_BYTES));
-    let outcomes = meet(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
+    let outcomes = run_limited(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
     assert_eq!(error(&outcomes[1]), "no message came for 10 s");
     assert!(outcomes[RECEIVER].is_ok() && outcomes[2].is_ok(), "{outcomes:?}");
     assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
@@ -54,44 +55,45 @@ fn who_never_says_anything_is_told_and_another_is_served() {
 
 #[test]
 //= docs/specs/endpoint.md#END-26 Probes and acknowledgements are no progress
-fn who_says_nothing_more_is_told_and_what_has_arrived_is_removed() {
+fn a_stalled_transfer_ends_and_its_data_is_removed() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
-    for said in [1, 2] {
+    for sent in [1, 2] {
         let folder = Folder::new();
-        let outcomes = meet(&folder, false, vec![idle(all[..said].to_vec())]);
+        let outcomes = run_limited(&folder, false, vec![idle(all[..sent].to_vec())]);
         assert_eq!(error(&outcomes[1]), "nothing of use arrived for 20 s");
         assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
-        assert_eq!(files(&folder), 0, "{said}");
+        assert_eq!(files(&folder), 0, "{sent}");
     }
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-27 16 transfers at once
-fn sixteen_silent_senders_keep_nobody_out() {
+fn sixteen_silent_senders_do_not_keep_others_out() {
     let (folder, content) = (Folder::new(), content(1000));
     let idles = (0..20).map(|n| later(idle(vec![]), n * MS));
-    let outcomes = meet(&folder, true, idles.chain([later(sender(&content), S)]).collect());
+    let outcomes = run_limited(&folder, true, idles.chain([later(sender(&content), S)]).collect());
     assert!(outcomes[21].is_ok(), "{outcomes:?}");
-    let told = outcomes[1..21].iter().map(error).filter(|why| why == "it gave way to another sender").count();
-    assert_eq!(told, 5, "{outcomes:?}");
+    let evicted = outcomes[1..21].iter().map(error).filter(|why| why == "it gave way to another sender").count();
+    assert_eq!(evicted, 5, "{outcomes:?}");
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-27 the new one is refused
-fn nobody_who_sends_gives_way() {
+fn active_senders_are_not_evicted() {
     let folder = Folder::new();
     let begun = (0..16).map(|n| idle(vec![Message::Entry(0, file(&format!("{n}"), 5)).encode()]));
     let late = later(sender(&content(5)), S);
-    let outcomes = meet(&folder, true, begun.chain([late]).collect());
+    let outcomes = run_limited(&folder, true, begun.chain([late]).collect());
     assert!(error(&outcomes[17]).contains("takes from 16 senders at once"), "{outcomes:?}");
     let ended = outcomes[1..17].iter().map(error).filter(|why| why == "nothing of use arrived for 20 s");
     assert_eq!(ended.count(), 16, "{outcomes:?}");
 }
 
-/// Describes a folder every 2 s. Ends with the receiver's reason or with its connection.
+/// Returns a sender that describes a folder every 2 s. It ends with the receiver's reason or with
+/// its connection.
 fn slow<'a>() -> Role<'a> {
-    let (mut begun, mut number, mut told) = (None, 0, None);
+    let (mut begun, mut number, mut last_reason) = (None, 0, None);
     Box::new(move |endpoint, now| {
         let connection = *begun.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
         if now.ps() >= u64::from(number) * 2 * S {
@@ -103,11 +105,11 @@ fn slow<'a>() -> Role<'a> {
             match event {
                 EndpointEvent::Received { data, .. } => {
                     if let Some(Answer::Ended { reason }) = Answer::decode(&data) {
-                        told = Some(reason);
+                        last_reason = Some(reason);
                     }
                 }
                 EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
-                    return Err(Failure::failed(told.take().unwrap_or_default()).into());
+                    return Err(Failure::failed(last_reason.take().unwrap_or_default()).into());
                 }
                 _ if number > 20 => return Err(End(Ok(()))),
                 _ => {}
@@ -119,19 +121,19 @@ fn slow<'a>() -> Role<'a> {
 
 #[test]
 //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
-fn who_sends_a_few_bytes_now_and_then_gives_way() {
+fn slow_senders_are_evicted() {
     let (folder, content) = (Folder::new(), content(1000));
     let others = (0..16).map(|_| slow());
-    let outcomes = meet(&folder, true, others.chain([later(sender(&content), 25 * S)]).collect());
+    let outcomes = run_limited(&folder, true, others.chain([later(sender(&content), 25 * S)]).collect());
     assert!(outcomes[17].is_ok(), "{:?}", outcomes[17]);
-    let told = outcomes[1..17].iter().map(error).filter(|why| why == "it gave way to another sender").count();
-    assert_eq!(told, 1, "{outcomes:?}");
+    let evicted = outcomes[1..17].iter().map(error).filter(|why| why == "it gave way to another sender").count();
+    assert_eq!(evicted, 1, "{outcomes:?}");
 }
 
-/// A killed sender that is started again is served while its first connection is still open.
+/// A sender that was killed and started again is served while its first connection is still open.
 #[test]
 //= docs/specs/endpoint.md#END-27 16 transfers at once
-fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
+fn an_address_may_start_a_second_transfer() {
     let (folder, network) = (Folder::new(), MemoryNetwork::new(MemoryConfig::default()));
     let attach = |host: usize| {
         let mac = address(host).1;
@@ -163,10 +165,10 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
     panic!("the second has not ended");
 }
 
-/// It is alive and consumes nothing, so the sender may send no more.
+/// The receiver is alive but consumes nothing, so that the sender may send no more.
 #[test]
 //= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that the grant permits
-fn a_receiver_that_takes_nothing_is_left() {
+fn a_sender_leaves_a_receiver_that_takes_nothing() {
     let network = MemoryNetwork::new(MemoryConfig::default());
     let limited = |host| {
         let EndpointConfig { flow, .. } = config(host);
@@ -186,7 +188,7 @@ fn a_receiver_that_takes_nothing_is_left() {
         while !is_ready && let Some(event) = receiver.poll_event() {
             if let EndpointEvent::Received { connection, .. } = event {
                 is_ready = true;
-                say(&mut receiver, connection, Answer::Ready { number: 0 }.encode().into());
+                send(&mut receiver, connection, Answer::Ready { number: 0 }.encode().into());
             }
         }
         let taken = receiver.totals().1.bytes;
@@ -200,5 +202,5 @@ fn a_receiver_that_takes_nothing_is_left() {
         }
         std::thread::yield_now();
     }
-    panic!("it waits for ever");
+    panic!("the sender does not time out");
 }

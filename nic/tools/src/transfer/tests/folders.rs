@@ -13,7 +13,7 @@ fn sender_of_paths<'a>(paths: &[PathBuf]) -> Role<'a> {
     role(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)))
 }
 
-/// A tree with empty files and folders, a name that is not UTF-8, and many small files.
+/// Creates a tree with empty files and folders, a name that is not UTF-8, and many small files.
 fn tree(folder: &Folder) -> PathBuf {
     let top = folder.path().join("tree");
     fs::create_dir_all(top.join("empty/more")).unwrap();
@@ -28,8 +28,8 @@ fn tree(folder: &Folder) -> PathBuf {
     top
 }
 
-/// The paths, permissions and contents below a folder.
-fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
+/// Returns the paths, permissions and contents below a folder.
+fn snapshot(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
     let below = walkdir::WalkDir::new(top).sort_by_file_name().into_iter().map(Result::unwrap);
     below
         .map(|entry| {
@@ -45,7 +45,7 @@ fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
 
 #[test]
 //= docs/specs/endpoint.md#END-20 files and folders by one connection
-fn folders_arrive_with_all_that_is_in_them_over_paths_that_reorder_and_lose() {
+fn folders_arrive_complete_despite_reordering_and_loss() {
     let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
     for seed in 0..4 {
         let (here, there) = (Folder::new(), Folder::new());
@@ -54,30 +54,30 @@ fn folders_arrive_with_all_that_is_in_them_over_paths_that_reorder_and_lose() {
         let sender = sender_of_paths(&[top.clone(), alone]);
         let outcomes = run(there.path(), false, vec![sender], impairments, seed);
         assert!(outcomes.iter().all(Result::is_ok), "seed {seed}: {outcomes:?}");
-        assert!(look(&there.path().join("tree")) == look(&top));
+        assert!(snapshot(&there.path().join("tree")) == snapshot(&top));
         assert_eq!((fs::read(there.path().join("alone")).unwrap(), files(&there)), (b"alone".to_vec(), 2));
     }
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-22 no file is replaced
-fn what_is_sent_twice_is_refused_the_second_time_and_stays_as_it_is() {
+fn a_folder_sent_twice_is_refused_and_unchanged() {
     let (here, there) = (Folder::new(), Folder::new());
     let top = tree(&here);
     let send =
         || run(there.path(), false, vec![sender_of_paths(std::slice::from_ref(&top))], Impairments::delay(100 * US), 1);
     let outcomes = send();
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    let before = look(&there.path().join("tree"));
+    let before = snapshot(&there.path().join("tree"));
     fs::write(top.join("run.sh"), "ECHO").unwrap();
     // Existing folders are not refused.
     let outcomes = send();
     assert!(error(&outcomes[1]).contains("44 of 48 files and folders were not sent"), "{outcomes:?}");
-    assert!(look(&there.path().join("tree")) == before);
+    assert!(snapshot(&there.path().join("tree")) == before);
 }
 
 #[test]
-fn of_a_folder_the_files_that_are_there_are_refused_and_the_others_arrive() {
+fn existing_files_of_a_folder_are_refused_and_others_arrive() {
     let (here, there) = (Folder::new(), Folder::new());
     let top = tree(&here);
     fs::create_dir(there.path().join("tree")).unwrap();
@@ -107,7 +107,7 @@ fn files_without_a_true_length_arrive_whole() {
 
 #[test]
 //= docs/specs/endpoint.md#END-20 withdraws it
-fn a_file_that_becomes_shorter_costs_no_other_and_does_not_count() {
+fn a_file_that_becomes_shorter_does_not_affect_others() {
     let there = Folder::new();
     let contents = [content(1000), content(2 * PIECE_BYTES), content(3 * PIECE_BYTES)];
     let files = [("a", 1000), ("short", 3 * PIECE_BYTES), ("b", 3 * PIECE_BYTES)];

@@ -141,13 +141,14 @@ mod tests {
     const MARKED: Outcome = Outcome { packets: 8, marked: 8, bytes: 8_000, delay_ps: 900 * US, late: false };
     const LATE: Outcome = Outcome { marked: 2, late: true, ..MARKED };
 
-    /// What so many rounds begin, the first that begins something.
+    /// Runs up to `count` rounds; returns the first change of state, and after how many rounds it
+    /// occurred.
     fn rounds(cross_traffic: &mut CrossTraffic, count: u32, round: &Outcome) -> Option<(u32, Begins)> {
         (1..=count).find_map(|number| Some((number, cross_traffic.on_round(round)?)))
     }
 
     #[test]
-    fn losses_govern_while_all_is_marked_whatever_is_sent() {
+    fn losses_govern_while_marks_do_not_follow_the_window() {
         //= docs/specs/calibration.md#CAL-9 competing traffic
         let begins = Begins { window_bytes: 8_000, is_first: true };
         for round in [MARKED, LATE] {
@@ -155,7 +156,7 @@ mod tests {
             assert_eq!(rounds(&mut cross_traffic, 100, &round), Some((8, begins)));
             assert!(cross_traffic.losses_govern());
         }
-        // Few packets take more rounds.
+        // With few packets per round it takes more rounds.
         let few = Outcome { packets: 2, marked: 2, ..MARKED };
         assert_eq!(rounds(&mut CrossTraffic::default(), 100, &few).map(|(number, _)| number), Some(32));
         // Lost packets count where the network does not mark.
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_govern_where_they_tell_something() {
+    fn marks_govern_while_they_follow_the_window() {
         //= docs/specs/calibration.md#CAL-9 competing traffic
         let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
         for round in unmarked {
@@ -177,7 +178,7 @@ mod tests {
         let mut cross_traffic = CrossTraffic::default();
         let shrinking = |number: u64| Outcome { delay_ps: (900 - 60 * number) * US, ..MARKED };
         assert!((0..12).all(|number| cross_traffic.on_round(&shrinking(number)).is_none()));
-        // Marks do not make the window smaller, but for the last.
+        // Marks do not reduce the window, except for the last round.
         for (packets, begins) in [(16, false), (15, true)] {
             let mut cross_traffic = CrossTraffic::default();
             let many = |packets: u32| Outcome { packets, marked: packets, bytes: 1_000 * u64::from(packets), ..MARKED };
@@ -186,9 +187,9 @@ mod tests {
         }
     }
 
-    /// A peer may claim as much.
+    /// A peer may claim such counts.
     #[test]
-    fn counts_end_at_their_limits() {
+    fn counters_saturate() {
         let most = Outcome { packets: u32::MAX, marked: u32::MAX, ..LATE };
         let mut cross_traffic = CrossTraffic::default();
         (cross_traffic.observed.lost, cross_traffic.observed.rounds) = (u32::MAX, OBSERVED_ROUNDS);
@@ -206,7 +207,7 @@ mod tests {
         assert!(!cross_traffic.marks(at(1_000 * US)));
         cross_traffic.on_loss(at(1_000 * US), 400 * US);
         assert!(cross_traffic.marks(at(1_099 * US)) && !cross_traffic.marks(at(1_100 * US)));
-        // Others of that round trip are of the same queue.
+        // Further losses in that round trip belong to the same queue.
         cross_traffic.on_loss(at(1_399 * US), 400 * US);
         assert!(!cross_traffic.marks(at(1_399 * US)));
         cross_traffic.on_loss(at(1_400 * US), 400 * US);
@@ -221,17 +222,17 @@ mod tests {
         let grown = Outcome { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
         assert_eq!(rounds(&mut cross_traffic, 64, &grown), None);
         assert!(!cross_traffic.losses_govern());
-        // Few packets are enough now, and the window is what it was.
+        // Few packets suffice now, and the window is restored.
         let few = Outcome { packets: 2, marked: 2, bytes: 2_000, ..MARKED };
         assert_eq!(rounds(&mut cross_traffic, 8, &few), Some((8, Begins { window_bytes: 50_000, is_first: false })));
-        // Others are gone: the next time is a first time.
+        // The competing traffic has ended: the next time is treated as the first.
         assert_eq!(rounds(&mut cross_traffic, 64, &grown), None);
         assert_eq!(rounds(&mut cross_traffic, 8, &Outcome { marked: 0, ..MARKED }), None);
         assert_eq!(rounds(&mut cross_traffic, 8, &MARKED), Some((8, Begins { window_bytes: 8_000, is_first: true })));
     }
 
     #[test]
-    fn losses_that_are_too_many_do_not_govern() {
+    fn too_many_losses_do_not_govern() {
         //= docs/specs/calibration.md#CAL-11 return to marks
         for (round, others) in [(MARKED, 1024), (LATE, 8)] {
             let mut cross_traffic = CrossTraffic::default();

@@ -161,9 +161,9 @@ mod tests {
     const US: u64 = 1_000_000;
     const LEAST_PS: u64 = 100 * US;
 
-    /// A sender at a queue that holds `depth_ps`: it fills until a packet is late or lost. Besides,
-    /// one packet in `random` is lost. Returns the lateness after so many packets, the share that
-    /// was lost of the last half, and the longest queue of that.
+    /// Models a sender at a queue that holds `depth_ps`, which fills until a packet is late or
+    /// lost; one packet in `random` is also lost. Returns the lateness after `packets` packets, the
+    /// share lost in the last half, and the longest queue in it.
     fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
         let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
         let (mut queue_ps, mut average_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_late_at_five_milliseconds_and_none_where_marks_come() {
+    fn packets_are_late_at_5_ms_and_never_in_a_marking_network() {
         //= docs/specs/calibration.md#CAL-7 networks that do not mark
         let mut lateness = Lateness::new();
         let late = |lateness: &Lateness, delay_us: u64| lateness.is_late(LEAST_PS + delay_us * US, LEAST_PS);
@@ -199,11 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_limit_that_starves_is_given_up() {
+    fn a_lower_limit_that_starves_is_abandoned() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         let mut lateness = Lateness::new();
         let mut now_us = 0;
-        // Others keep the queue at 3 ms: who takes that for late gets a tenth, and loses less.
+        // Competing traffic keeps the queue at 3 ms: a sender that considers this late gets a tenth
+        // of the rate, and loses less.
         let mut spans = |lateness: &mut Lateness, packets: u64| {
             (0..packets).for_each(|number| {
                 let is_late = lateness.is_late(LEAST_PS + 3_000 * US, LEAST_PS);
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(lateness.limit_ps, 1_500 * US);
         spans(&mut lateness, 200);
         assert!(lateness.limit_ps == LONGEST_PS && matches!(lateness.state, State::Watching(PATIENCE)), "{lateness:?}");
-        // Where the network marks after all, nothing of the trial comes back.
+        // If the network turns out to mark, the trial has no further effect.
         let mut lateness = Lateness::new();
         spans(&mut lateness, 600);
         lateness.end();
@@ -226,10 +227,10 @@ mod tests {
         assert!(!lateness.marks());
     }
 
-    /// Where the network marks, no span ends: losses are counted for as long as the connection
-    /// lives.
+    /// Where the network marks, no span ends: losses are counted for the lifetime of the
+    /// connection.
     #[test]
-    fn counts_end_at_their_limits() {
+    fn counters_saturate() {
         let mut marking = Lateness::new();
         marking.end();
         marking.span.lost = u32::MAX;
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_grows_by_a_sixty_fourth_with_each_span_of_two_round_trips() {
+    fn a_limit_grows_by_1_64_per_span_of_two_round_trips() {
         let mut lateness = Lateness { limit_ps: 640 * US, ..Lateness::new() };
         let mut after = |now_us: u64, gives_up: bool| {
             if gives_up {
@@ -258,13 +259,13 @@ mod tests {
             lateness.limit_ps / US
         };
         assert_eq!(after(1_000, false), 650);
-        // Giving up begins a span.
+        // Abandoning a limit begins a span.
         let limits_us =
             [(2_000, true), (2_199, false), (2_200, false)].map(|(now_us, gives_up)| after(now_us, gives_up));
         assert_eq!(limits_us, [650, 650, 660]);
     }
 
-    /// A trial of five spans, in the first of which nothing counts, ends well with half the losses.
+    /// A trial of five spans, the first of which is not counted, succeeds with half the losses.
     //= docs/specs/calibration.md#CAL-8 losses by queue overflow
     #[test]
     fn a_trial_that_prevents_half_the_losses_is_kept() {
@@ -281,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_overflows_is_kept_shorter() {
+    fn an_overflowing_queue_is_kept_shorter() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         for depth_us in [200, 1_000, 2_000, 4_000] {
             let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
             assert!(lateness.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {lateness:?}");
-            // The queue that only losses keep would lose one packet in so many as it takes to fill
-            // an eighth of it.
+            // If only losses limited the queue, one packet would be lost per number of packets that
+            // fills an eighth of it.
             let of_losses = 1.0 / (depth_us as f64 / 10.0 / 8.0);
             assert!(lost < of_losses / 4.0, "{depth_us} us: {lost} lost, {of_losses}");
             assert!(longest_ps > depth_us * US / 3, "{depth_us} us: {longest_ps}");
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_by_chance_keep_no_queue_short() {
+    fn random_losses_do_not_shorten_the_queue() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         let (lateness, lost, _) = sender(40_000 * US, 100, 1_000_000);
         assert!((0.009..0.011).contains(&lost));

@@ -101,51 +101,51 @@ mod tests {
 
     const EVS: u32 = 65_535;
 
-    /// The part of Microsoft's key that meets the source port, over IPv4.
+    /// The bits of Microsoft's RSS key that are combined with the source port, over IPv4.
     const KEY: u64 = 0x4167_253d_43a3_8fb0;
 
     fn toeplitz(key: u64, port: u16) -> u32 {
         (0..16).filter(|bit| port >> (15 - bit) & 1 == 1).fold(0, |hash, bit| hash ^ ((key << bit) >> 32) as u32)
     }
 
-    /// A sender of packets by values drawn evenly, and ACKs that tell of one in `every`, `delay`
-    /// packets later.
+    /// A sender of packets with uniformly drawn values, and ACKs that report one packet in `every`,
+    /// `delay` packets later.
     struct Run {
         right: RightQueue,
         rng: Rng,
         every: usize,
         delay: usize,
-        told: VecDeque<(EvPort, bool)>,
+        reports: VecDeque<(EvPort, bool)>,
     }
 
     impl Run {
         fn new(every: usize, delay: usize) -> Self {
-            Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
+            Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, reports: VecDeque::new() }
         }
 
-        /// Sends so many packets. Returns how many of the last thousand came astray, and how many
-        /// ports they used.
+        /// Sends `packets` packets. Returns how many of the last thousand were misrouted, and how
+        /// many ports they used.
         fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
             let mut last = Vec::new();
             for number in 0..packets {
                 let drawn = draw(EVS as u16, &mut self.rng);
                 let port = self.right.choose(drawn, EVS, &mut self.rng).port(EVS);
-                let astray = !is_right(port.number());
+                let misrouted = !is_right(port.number());
                 if number % self.every == 0 {
-                    self.told.push_back((port, astray));
+                    self.reports.push_back((port, misrouted));
                 }
-                // Late ones are told out of order.
+                // Late packets are reported out of order.
                 let late = self.delay.div_ceil(self.every);
-                if self.told.len() > late {
+                if self.reports.len() > late {
                     let at = self.rng.next_u32() as usize % (1 + late / 4);
-                    let (port, astray) = self.told.remove(at).unwrap();
-                    self.right.learn(port, EVS, astray);
+                    let (port, misrouted) = self.reports.remove(at).unwrap();
+                    self.right.learn(port, EVS, misrouted);
                 }
-                last.push((port.number(), astray));
+                last.push((port.number(), misrouted));
             }
             let last = &last[last.len() - 1000..];
             let ports: HashSet<_> = last.iter().map(|(port, _)| port).collect();
-            (last.iter().filter(|(_, astray)| *astray).count(), ports.len())
+            (last.iter().filter(|(_, misrouted)| *misrouted).count(), ports.len())
         }
     }
 
@@ -153,46 +153,52 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         //= docs/specs/transport.md#TRN-65 the remaining ports of the space are found
-        fn whatever_the_key_packets_come_to_the_right_queue_of_two_to_sixty_four(
+        fn packets_reach_the_right_queue_with_any_key(
             key: u64, bits in 1..=6_u32, queue: u32, rest: u32,
         ) {
             let of = |port| (toeplitz(key, port) ^ rest) & ((1 << bits) - 1);
-            // Keys that leave the queue without ports are of no use to anybody.
+            // A key that maps no port to the queue is of no use.
             let queue = of((queue % EVS) as u16 + 1);
-            let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
-            // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a
-            // hundred million cases.
-            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
+            let (misrouted, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
+            // One packet of 1,024 uses a random value, to learn more. The probability that more
+            // than ten of 1,000 do so is 1e-8.
+            prop_assert!(misrouted <= 10 && ports > 500, "{misrouted} of 1,000 misrouted, by {ports} ports");
         }
     }
 
     //= docs/specs/transport.md#TRN-65 by chance
     #[test]
-    fn a_table_that_changes_is_learned_anew_from_whatever_is_told_and_however_late() {
+    fn a_changed_table_is_learned_again_from_late_reports() {
         for (every, delay, changes) in [(1, 0, 40), (8, 67, 4), (4, 1000, 12)] {
             let mut run = Run::new(every, delay);
             for change in 0..changes {
-                let (astray, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
-                assert!(astray <= 5 && ports > 800, "{every}, {delay}, {change}: {astray} astray, {ports} ports");
+                let (misrouted, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
+                assert!(
+                    misrouted <= 5 && ports > 800,
+                    "{every}, {delay}, {change}: {misrouted} misrouted, {ports} ports"
+                );
             }
         }
     }
 
     #[test]
-    fn of_a_hash_that_is_not_linear_nothing_is_taken_for_known_for_long() {
+    fn a_nonlinear_hash_is_not_believed_for_long() {
         let mut run = Run::new(1, 0);
-        let (astray, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
-        assert!((550..800).contains(&astray) && ports > 900, "as without: {astray} astray, {ports} ports");
+        let (misrouted, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
+        assert!(
+            (550..800).contains(&misrouted) && ports > 900,
+            "as without learning: {misrouted} misrouted, {ports} ports"
+        );
         assert_eq!(run.right.mistakes, MISTAKES);
     }
 
     #[test]
-    fn a_liar_leaves_as_many_values_as_it_takes() {
+    fn false_reports_leave_at_least_256_values() {
         let mut right = RightQueue::default();
         (0..8).for_each(|bit| right.learn(EvPort::new(1 << bit), EVS, false));
         assert_eq!(right.rank, 7);
         let mut rng = stream(7, 7);
-        assert!((0..100).all(|ev| right.choose(Ev::new(ev), EVS, &mut rng) == Ev::new(ev)), "too few to go by");
+        assert!((0..100).all(|ev| right.choose(Ev::new(ev), EVS, &mut rng) == Ev::new(ev)), "too few reports");
         (0..100).for_each(|ev| right.learn(EvPort::new(1 << 15 | ev), EVS, false));
         let chosen: HashSet<_> = (0..u16::MAX).map(|ev| right.choose(Ev::new(ev), EVS, &mut rng)).collect();
         assert!(chosen.len() > 255);

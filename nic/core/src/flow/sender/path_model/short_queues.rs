@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_window_grows_by_a_sixteenth_after_three_uncongested_rounds() {
+    fn a_used_window_grows_after_three_uncongested_rounds() {
         //= docs/specs/calibration.md#CAL-13 growth while queues are short
         let grown = |queues: ShortQueues, is_used| queues.least_window([100_000, 100_015], 1_600, is_used);
         assert_eq!([2, 3].map(|rounds| grown(after(rounds, QUIET, RTT), true)), [0, 100_100]);
@@ -98,14 +98,14 @@ mod tests {
         for (round, rtt) in congested {
             assert_eq!(grown(after(9, round, rtt), true), 0, "{round:?} {rtt:?}");
         }
-        // One such round is enough.
+        // One congested round suffices.
         let mut queues = after(9, QUIET, RTT);
         queues.on_round(RoundPackets { marked: 3, ..QUIET }, RTT, 80_000);
         assert_eq!(grown(queues, true), 0);
     }
 
     #[test]
-    fn few_losses_while_queues_are_short_are_by_chance() {
+    fn few_losses_while_queues_are_short_count_as_random() {
         //= docs/specs/calibration.md#CAL-14 random losses
         assert_eq!([1, 2].map(|rounds| after(rounds, QUIET, RTT).is_by_chance(1)), [false, true]);
         assert_eq!([3, 4].map(|lost| after(2, QUIET, RTT).is_by_chance(lost)), [true, false]);
@@ -113,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn marks_leave_seven_eighths_of_what_was_delivered() {
+    fn marks_leave_a_window_of_7_8_of_the_delivered_bytes() {
         //= docs/specs/calibration.md#CAL-15 minimum window after marks
         let queues = after(1, RoundPackets { marked: 64, ..QUIET }, RTT);
         assert_eq!(queues.least_window([90_000, 60_000], 1_600, true), 70_000);
-        assert_eq!(queues.least_window([65_000, 60_000], 1_600, true), 65_000, "it does not grow by a mark");
+        assert_eq!(queues.least_window([65_000, 60_000], 1_600, true), 65_000, "a mark does not increase it");
     }
 }

@@ -39,7 +39,7 @@ impl Probes {
 mod tests {
     use super::*;
 
-    /// A suspect's second probe and those that explore go in one poll.
+    /// A suspect's second probe and exploring probes may be sent in one poll.
     //= docs/specs/transport.md#TRN-63 answers to probes
     #[test]
     fn all_probes_of_one_instant_can_be_answered() {

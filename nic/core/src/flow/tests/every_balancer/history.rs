@@ -1,4 +1,4 @@
-//! A balancer alone: packets go as it permits, and feedback is arbitrary.
+//! A balancer without a connection: packets are sent as it permits, and feedback is arbitrary.
 
 use std::format;
 use std::string::String;
@@ -16,26 +16,26 @@ use crate::path::{
 use crate::rng::{self, Rng};
 use crate::tests::at_step;
 
-/// One thing that happens.
+/// One step of a history.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Time passes, in ns.
+    /// Advances the time, in ns.
     Wait(u64),
     /// Advances to the balancer's next wake-up.
     Wake,
     /// Sends up to this number of packets, while the balancer permits.
     Send(u8),
-    /// The packet at this place among those in flight is acknowledged.
+    /// Acknowledges the packet at this position among those in flight.
     Ack(u16, Answer),
-    /// It is lost.
+    /// Declares the packet at this position lost.
     Lose(u16, u8),
-    /// An acknowledgement of nothing that is in flight.
+    /// Acknowledges an entropy value, whether or not it is in flight.
     Stray(u16, Answer),
-    /// A loss of nothing that is in flight.
+    /// Declares a packet lost that is not in flight.
     StrayLoss(u16, u64),
-    /// An answer to a probe, requested or not.
+    /// Answers a probe, sent or not.
     ProbeAck(u16, bool),
-    /// Routing provides paths.
+    /// Sets the paths found by routing.
     Reachable(Vec<u16>),
 }
 
@@ -70,10 +70,10 @@ impl Step {
 }
 
 const PACKET_BYTES: u32 = 1100;
-/// Wake-ups after which a balancer must let a packet go, once nothing is in flight.
+/// The number of wake-ups after which a balancer must admit a packet when nothing is in flight.
 const MAX_WAKES: u32 = 100;
 
-/// The balancer and what is in flight.
+/// The balancer, and the packets in flight.
 pub struct History {
     balancer: AnyBalancer,
     path: Path,
@@ -82,7 +82,7 @@ pub struct History {
     next_psn: u64,
     /// In the order of their numbers.
     in_flight: Vec<PacketInfo>,
-    /// Declared lost, not sent again yet.
+    /// Declared lost and not yet retransmitted.
     lost: Vec<PacketInfo>,
 }
 
@@ -129,16 +129,16 @@ impl History {
                 self.balancer.on_reachable(self.path.at(self.now), &paths);
             }
         }
-        self.keeps_its_word()?;
+        self.check_declarations()?;
         self.probes()
     }
 
-    /// A balancer that says that it has no timers sets none, and one that holds nothing back never
-    /// drains.
-    fn keeps_its_word(&self) -> Result<(), String> {
+    /// Checks that a balancer without timers sets none, and that one that never holds packets back
+    /// does not drain.
+    fn check_declarations(&self) -> Result<(), String> {
         let balancer = &self.balancer;
         if !balancer.offers().timer() && balancer.poll_timeout(&self.path).is_some() {
-            return Err("wants to be woken without having timers".into());
+            return Err("requests a wake-up without having timers".into());
         }
         if !balancer.offers().hold_back && balancer.is_draining() {
             return Err("drains without holding packets back".into());
@@ -146,10 +146,11 @@ impl History {
         Ok(())
     }
 
-    /// Acknowledges all that is open; then a packet must go, if not now then after some wake-ups.
+    /// Acknowledges everything in flight; then a packet must be admitted, at once or after some
+    /// wake-ups.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it is not.
     pub fn finish(mut self) -> Result<(), String> {
         let answer = Answer { marked: false, rtt_ps: 10_000_000, packets: 1, hops: 3 };
         while !self.in_flight.is_empty() || !self.lost.is_empty() {
@@ -277,7 +278,7 @@ impl History {
         }
     }
 
-    /// A value of the set: nothing else comes from engines, and senders let nothing else through.
+    /// Returns a value of the set: engines return no others, and senders filter them.
     fn within(&self, index: u16) -> Ev {
         Ev::new(index % self.path.evs)
     }

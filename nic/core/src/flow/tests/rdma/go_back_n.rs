@@ -1,4 +1,4 @@
-//! Go-back-N against the rules of HPCC's published artifact, written down as they are there.
+//! Go-back-N against a transcription of the rules in HPCC's published artifact.
 
 use std::vec::Vec;
 
@@ -31,7 +31,7 @@ fn arrival(psn: u64) -> Arrival {
     Arrival { data, port: EvPort::new(1000), marked: psn % 2 == 1, hops: 3, ..Arrival::default() }
 }
 
-/// What the receiver answers.
+/// The receiver's answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Answer {
     Ack(u64),
@@ -39,7 +39,7 @@ enum Answer {
     Nothing,
 }
 
-/// `RdmaHw::ReceiverCheckSeq`, with packets in place of bytes and an acknowledgement for every
+/// `RdmaHw::ReceiverCheckSeq`, with packets instead of bytes and an acknowledgement for every
 /// packet.
 #[derive(Default)]
 struct LiteralReceiver {
@@ -62,7 +62,7 @@ impl LiteralReceiver {
                 Answer::Nothing
             }
         } else {
-            // The artifact is silent; TRN-51 answers, as InfiniBand does.
+            // The artifact sends nothing here; TRN-51 requires an answer, as InfiniBand does.
             Answer::Ack(self.expected)
         }
     }
@@ -98,7 +98,7 @@ enum Op {
     Send(u8),
     Ack(u8),
     Nack(u8),
-    /// A NACK that comes late.
+    /// A NACK that arrives late.
     Stale(u8),
     Timeout,
 }
@@ -176,17 +176,17 @@ impl Ends {
 }
 
 proptest! {
-    /// For any arrivals: what is stored, and what is answered.
+    /// For any arrivals: which packets are stored, and which answers are sent.
     //= docs/specs/go-back-n.md#GBN-1 accepted packets
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
     #[test]
-    fn the_receiver_answers_as_the_published_one(arrivals in prop::collection::vec((0..12u64, 0..30u64), 1..200)) {
+    fn the_receiver_agrees_with_the_published_one(arrivals in prop::collection::vec((0..12u64, 0..30u64), 1..200)) {
         let (mut receiver, mut literal, mut now_ps) = (Receiver::new(&config()), LiteralReceiver::default(), 0);
         for (ahead, after_us) in arrivals {
             now_ps += after_us * US;
             let psn = (literal.expected + ahead).saturating_sub(4).min(literal.expected + 8);
-            let kept = matches!(receiver.on_data(at(now_ps), &arrival(psn)), Accept::New { place: Some(_) });
-            prop_assert_eq!(kept, psn == literal.expected);
+            let is_stored = matches!(receiver.on_data(at(now_ps), &arrival(psn)), Accept::New { place: Some(_) });
+            prop_assert_eq!(is_stored, psn == literal.expected);
             let expected = literal.check_seq(now_ps, psn);
             let acks: Vec<_> = core::iter::from_fn(|| receiver.poll_ack()).collect();
             let nacks: Vec<_> = core::iter::from_fn(|| receiver.poll_nack()).collect();
@@ -201,11 +201,11 @@ proptest! {
         }
     }
 
-    /// For any feedback: which packet goes next.
+    /// For any feedback: which packet is sent next.
     //= docs/specs/go-back-n.md#GBN-4 going back
     //= docs/specs/go-back-n.md#GBN-6 timeouts
     #[test]
-    fn the_sender_sends_as_the_published_one(ops in prop::collection::vec(op(), 1..120)) {
+    fn the_sender_agrees_with_the_published_one(ops in prop::collection::vec(op(), 1..120)) {
         let mut ends = Ends::new();
         ops.into_iter().try_for_each(|op| ends.step(op))?;
     }
@@ -235,7 +235,7 @@ fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     let stats = ends.sender.stats();
     assert_eq!((stats.packets_acked, stats.missing, stats.gone_back, stats.marked_acks), (2, 1, 1, 1));
     assert_eq!((ends.sender.rtt().min_ps(), ends.sender.in_flight_bytes()), (9 * US, 0));
-    // A claim about packets that were never sent.
+    // A NACK for packets that were never sent.
     ends.sender.on_nack(ends.now, &Nack { psn: 5, ..nack }, &mut ());
     assert_eq!(ends.sender.stats().invalid_acks, 1);
 }

@@ -1,4 +1,4 @@
-//! IRN against the paper's sender, written down as §3.1 and §3.2 have it.
+//! IRN against a transcription of the sender in §3.1 and §3.2 of the paper.
 
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -20,15 +20,15 @@ fn plain() -> IrnConfig {
     IrnConfig { cap_packets: Some(CAP as u32), rto_low_us: Some(Micros::new(1 << 30)), ..IrnConfig::default() }
 }
 
-/// A sender that looks through all its packets for the next one.
+/// A sender that searches all its packets for the next one.
 #[derive(Default)]
 struct Literal {
     next: u64,
     acked: BTreeSet<u64>,
     cumulative: u64,
-    /// The last new packet before the recovery under way.
+    /// The last new packet before the current recovery.
     recovery_seq: Option<u64>,
-    /// Where the recovery looks for the next lost packet.
+    /// Where the recovery continues its search for lost packets.
     pointer: u64,
 }
 
@@ -46,7 +46,7 @@ impl Literal {
         }
     }
 
-    /// The next packet: a lost one in a recovery, else a new one if BDP-FC permits.
+    /// Returns the next packet: in a recovery a lost one, else a new one if BDP-FC permits.
     fn send(&mut self) -> Option<u64> {
         let highest = self.acked.last().copied().unwrap_or(0);
         if self.recovery_seq.is_some() {
@@ -94,13 +94,13 @@ impl Rig {
 }
 
 proptest! {
-    /// For any acknowledgements: which packets go next.
+    /// For any acknowledgements: which packets are sent next.
     //= docs/specs/irn.md#IRN-2 recoveries
     //= docs/specs/irn.md#IRN-3 lost packets
     //= docs/specs/irn.md#IRN-5 BDP-FC
     //= docs/specs/irn.md#IRN-4 new packets
     #[test]
-    fn the_sender_sends_as_the_paper_has_it(acks in prop::collection::vec((0..6u64, prop::collection::vec(0..CAP, 0..4)), 1..80)) {
+    fn the_sender_agrees_with_the_papers(acks in prop::collection::vec((0..6u64, prop::collection::vec(0..CAP, 0..4)), 1..80)) {
         let (mut rig, mut literal) = (Rig::new(plain()), Literal::default());
         for (ahead, sacked) in acks {
             let expected: Vec<u64> = core::iter::from_fn(|| literal.send()).collect();
@@ -116,7 +116,7 @@ proptest! {
 
 //= docs/specs/irn.md#IRN-3 lost packets
 #[test]
-fn each_packet_goes_again_once_in_a_recovery() {
+fn each_packet_is_resent_once_per_recovery() {
     let mut rig = Rig::new(plain());
     assert_eq!(rig.drain(), (0..CAP).collect::<Vec<_>>());
     rig.ack(0, &[3]);
@@ -127,14 +127,14 @@ fn each_packet_goes_again_once_in_a_recovery() {
     assert_eq!(rig.drain(), [0; 0], "once");
     //= docs/specs/irn.md#IRN-2 recoveries
     rig.ack(CAP, &[]);
-    assert_eq!(rig.drain(), (CAP..2 * CAP).collect::<Vec<_>>(), "the recovery is over, and new packets go");
+    assert_eq!(rig.drain(), (CAP..2 * CAP).collect::<Vec<_>>(), "after the recovery new packets are sent");
     rig.ack(CAP, &[CAP + 1]);
-    assert_eq!(rig.drain(), [CAP], "the next one has begun");
+    assert_eq!(rig.drain(), [CAP], "the next recovery has begun");
 }
 
 //= docs/specs/irn.md#IRN-7 NACKs of trimmed frames are unchanged
 #[test]
-fn a_trimmed_packet_goes_again_at_its_nack() {
+fn a_trimmed_packet_is_resent_at_its_nack() {
     let mut rig = Rig::new(plain());
     rig.drain();
     rig.sender.on_nack(rig.now, &Nack { psn: 3, timestamp_echo: rig.now, ..Nack::default() }, &mut ());
@@ -143,7 +143,7 @@ fn a_trimmed_packet_goes_again_at_its_nack() {
 
 //= docs/specs/irn.md#IRN-2 recoveries
 #[test]
-fn more_nacks_may_be_asked_for() {
+fn a_recovery_may_require_several_nacks() {
     let mut rig = Rig::new(IrnConfig { nacks: 3, ..plain() });
     rig.drain();
     rig.ack(0, &[1]);
@@ -151,7 +151,7 @@ fn more_nacks_may_be_asked_for() {
     assert_eq!(rig.drain(), [0; 0]);
     rig.ack(4, &[6]);
     rig.ack(4, &[6, 7]);
-    assert_eq!(rig.drain(), (CAP..CAP + 4).collect::<Vec<_>>(), "another gap is counted anew");
+    assert_eq!(rig.drain(), (CAP..CAP + 4).collect::<Vec<_>>(), "the count restarts with another gap");
     rig.ack(4, &[6, 7, 9]);
     assert_eq!(rig.drain(), [4, 5, 8]);
 }
@@ -178,8 +178,8 @@ fn few_packets_in_flight_have_the_low_timeout() {
     assert_eq!((own.timeout_ps(2), own.timeout_ps(3)), (rto.min_ps, rto.min_ps / 100 * 320));
 }
 
-/// After a timeout, what the recovery has sent again is not sent a third time for the packets above
-/// it.
+/// After a timeout, packets that the recovery has retransmitted are not sent a third time because
+/// of packets above them.
 //= docs/specs/irn.md#IRN-2 recoveries
 #[test]
 fn a_timeout_begins_a_recovery() {
@@ -221,5 +221,5 @@ fn a_packet_out_of_order_is_acknowledged_at_once() {
 #[test]
 fn the_cap_is_one_bandwidth_delay_product_by_default() {
     let mut rig = Rig::new(IrnConfig::default());
-    assert_eq!(rig.drain().len(), 12, "the test path's");
+    assert_eq!(rig.drain().len(), 12, "that of the test path");
 }

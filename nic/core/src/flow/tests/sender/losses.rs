@@ -6,7 +6,7 @@ use super::*;
 
 //= docs/specs/transport.md#TRN-34 timeout per transmission
 #[test]
-fn only_what_timed_out_goes_again() {
+fn only_packets_that_timed_out_are_resent() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
     (0..4).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     let first = rig.drain(0);
@@ -30,11 +30,11 @@ fn only_what_timed_out_goes_again() {
     assert!(rig.events.contains(&(at(50 * US), retransmit)));
 }
 
-/// Round trips were long when the packet was lost, and short since.
+/// Round trips were long when the packet was lost, and are short since.
 //= docs/specs/transport.md#TRN-33 largest recent round-trip time
 //= docs/specs/reps.md#REPS-15 networks that do not trim
 #[test]
-fn congestion_a_timeout_ago_is_no_failure() {
+fn congestion_a_timeout_ago_is_not_a_failure() {
     for (congested, freezes) in [(30 * US, 0), (10 * US, 1)] {
         let balancer = BalancerKind::Reps.into();
         let mut rig = Rig::new(FlowConfig { balancer, sack_gap_packets: None, ..open_config() });
@@ -100,15 +100,15 @@ fn a_gap_is_a_loss_after_enough_arrivals_and_enough_time() {
     assert_eq!(rig.lost(), (0, 0, 0), "three arrivals");
     let mut rig = spaced(12, FlowConfig { sack_gap_packets: Some(4), ..open_config() });
     (1..5).for_each(|psn| rig.ack(psn * US + 4 * US, selective(psn, psn * US)));
-    assert_eq!(rig.lost(), (0, 0, 0), "8 us after it was sent, with round trips of 4");
+    assert_eq!(rig.lost(), (0, 0, 0), "8 us after it was sent, with round trips of 4 us");
     rig.ack(11 * US, selective(7, 7 * US));
-    assert_eq!(rig.lost(), (0, 1, 0), "over 2 5/8 of them");
+    assert_eq!(rig.lost(), (0, 1, 0), "more than 2 5/8 round trips");
     assert_eq!(rig.psns(11 * US), [0]);
 }
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn reordering_within_a_round_trip_is_no_loss() {
+fn reordering_within_a_round_trip_is_not_a_loss() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
     (0..10).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(0);
@@ -124,7 +124,7 @@ fn reordering_within_a_round_trip_is_no_loss() {
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn a_slow_path_seen_lately_is_waited_out() {
+fn a_recently_slow_path_is_waited_for() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
     (0..6).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(0);
@@ -151,7 +151,7 @@ fn without_a_gap_rule_only_timeouts_and_trims_lose() {
 
 //= docs/specs/transport.md#TRN-36 trimmed packets
 #[test]
-fn a_trimmed_packet_goes_again_first_and_once() {
+fn a_trimmed_packet_is_resent_first_and_once() {
     let mut rig = Rig::new(config());
     rig.sender.send_message(1, 100_000).unwrap();
     rig.drain(0);
@@ -163,21 +163,21 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     //= docs/specs/transport.md#TRN-37 reports of losses
     assert_eq!((rig.sender.window_bytes(), rig.sender.in_flight_bytes()), (before.0 - 1100, before.1 - 1100));
     assert_eq!((rig.lost(), rig.sender.stats().stale_nacks), ((0, 0, 1), 1));
-    // Window and flight shrank by the same: the next ACK makes room, and the trimmed packet takes
-    // it.
+    // Window and flight were reduced by the same amount: the next ACK makes room, and the trimmed
+    // packet is sent first.
     assert_eq!(rig.psns(5 * US), [0; 0]);
     rig.ack(5 * US, selective(0, 0));
     assert_eq!(rig.psns(5 * US), [3]);
     rig.sender.on_nack(at(6 * US), &nack, &mut rig.events);
-    assert_eq!(rig.sender.stats().stale_nacks, 2, "of the first transmission, not the second");
+    assert_eq!(rig.sender.stats().stale_nacks, 2, "NACKs of the first transmission");
     rig.sender.on_nack(at(6 * US), &Nack { timestamp_echo: at(5 * US), ..nack }, &mut rig.events);
     assert_eq!(rig.sender.stats().nacks, 2);
 }
 
 //= docs/specs/transport.md#TRN-66 trimmed again
 #[test]
-fn a_packet_trimmed_again_waits_for_an_acknowledgement_or_a_round_trip() {
-    // The window is below a packet: one goes at a time.
+fn a_packet_trimmed_again_waits_for_an_ack_or_a_round_trip() {
+    // The window is below a packet: one packet at a time is sent.
     let mut rig = Rig::new(fixed(config(), 1, 1 << 40));
     rig.sender.send_message(1, 10_000).unwrap();
     let trim = |rig: &mut Rig, now_ps: u64, psn: u64, sent_ps: u64| {
@@ -200,7 +200,7 @@ fn a_packet_trimmed_again_waits_for_an_acknowledgement_or_a_round_trip() {
     }
     trim(&mut rig, sent_ps + US, 0, sent_ps);
     assert_eq!(rig.psns(sent_ps + US), [0; 0]);
-    // It had arrived before: what comes next goes at once, and the wait is that of the beginning.
+    // The packet had arrived before: the next one is sent at once, and the wait is the initial one.
     let now_ps = sent_ps + 2 * US;
     rig.ack(now_ps, cumulative(1, sent_ps));
     assert_eq!(rig.psns(now_ps), [1]);
@@ -227,7 +227,7 @@ fn every_lost_packet_cuts_the_window_by_its_bytes() {
 }
 
 #[test]
-fn an_ack_in_time_saves_a_packet_declared_lost() {
+fn an_ack_in_time_revokes_a_declared_loss() {
     let mut rig = Rig::new(config());
     rig.sender.send_message(1, 100_000).unwrap();
     rig.drain(0);
@@ -239,7 +239,7 @@ fn an_ack_in_time_saves_a_packet_declared_lost() {
 
 //= docs/specs/transport.md#TRN-38 reordering window
 #[test]
-fn a_packet_mistaken_for_lost_teaches_patience() {
+fn a_spurious_loss_widens_the_reorder_window() {
     let config = FlowConfig { sack_gap_packets: Some(2), ..open_config() };
     let mut rig = Rig::new(config);
     let mut start_ps = 0;
@@ -252,8 +252,8 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
         let lost_ps = rig.wakes_ps().unwrap();
         waits.push((lost_ps - start_ps) / 1000);
         rig.timeout(lost_ps);
-        // Even rounds: the first transmission's ACK comes just before, odd ones: just after it is
-        // sent again.
+        // In even rounds the ACK of the first transmission arrives just before the retransmission,
+        // in odd rounds just after it.
         if round == 1 {
             assert_eq!(rig.psns(lost_ps), [first]);
         }
@@ -265,7 +265,7 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
 }
 
 #[test]
-fn the_plain_rule_takes_all_that_is_missing_for_lost_and_waits_for_nothing() {
+fn the_plain_rule_declares_all_missing_packets_lost_at_once() {
     //= docs/specs/transport.md#TRN-39 plain gap rule
     for gap in [6, 32] {
         let mut rig = Rig::new(plain(gap));
@@ -276,8 +276,8 @@ fn the_plain_rule_takes_all_that_is_missing_for_lost_and_waits_for_nothing() {
         assert_eq!(rig.lost().1, 0, "one short of {gap}");
         rig.ack_each(now_ps, 0, [gap]);
         let missing: Vec<_> = (0..gap).filter(|psn| ![1, gap - 3, gap - 1].contains(psn)).collect();
-        assert_eq!(rig.psns(now_ps), missing, "one that only two overtook too");
-        // Sent again, they must be overtaken again, and one that arrives overtakes nothing.
+        assert_eq!(rig.psns(now_ps), missing, "including one overtaken by only two");
+        // A retransmitted packet must be overtaken again, and its arrival overtakes nothing.
         rig.ack_each(now_ps, 0, [gap + 1, gap + 2, 0]);
         assert_eq!(rig.lost().1, missing.len() as u64);
     }
@@ -289,14 +289,14 @@ fn plain(gap: u32) -> FlowConfig {
 
 proptest! {
     /// OFAN §4: "retransmits all missing packets when the gap between the lowest and highest
-    /// acknowledged sequence numbers crosses a configured threshold", read from one end of the
-    /// numbers to the other.
+    /// acknowledged sequence numbers crosses a configured threshold", evaluated from the lowest
+    /// number to the highest.
     #[test]
-    fn the_plain_rule_is_the_papers(gap in 1..12u32, acks in prop::collection::vec(0..64u64, 1..200)) {
+    fn the_plain_rule_agrees_with_the_papers(gap in 1..12u32, acks in prop::collection::vec(0..64u64, 1..200)) {
         //= docs/specs/transport.md#TRN-39 plain gap rule
         let mut rig = Rig::new(plain(gap));
         rig.sender.send_message(1, 64 * u64::from(PAYLOAD)).unwrap();
-        // Transmissions, as the paper numbers packets: the packet of each, and what is known of it.
+        // Transmissions, as the paper numbers packets: the packet of each, and its state.
         let mut sent: Vec<_> = rig.psns(0).iter().map(|&psn| (psn, Is::Missing)).collect();
         for (i, &psn) in acks.iter().enumerate() {
             let now_ps = 10 * US + i as u64 * Time::STEP_PS;

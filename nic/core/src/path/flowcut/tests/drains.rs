@@ -1,11 +1,11 @@
-//! How drains end, and when they are not worth it.
+//! How drains end, and when they are skipped.
 
 use super::*;
 
 //= docs/specs/flowcut.md#FLC-22 XOFF with credit
 //= docs/specs/flowcut.md#FLC-30 external pausing
 #[test]
-fn a_drain_s_credit_is_spent_and_told() {
+fn the_credit_of_a_drain_is_spent_and_reported() {
     let mut rig = Rig::new(&config(|own| own.credit_bytes = ByteSize::new(2 * u64::from(BYTES) + 1)));
     assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX);
     let old = rig.drain();
@@ -27,22 +27,22 @@ fn a_drain_without_acks_ends_on_the_old_path() {
     let mut rig = Rig::new(&config(|own| own.drain_timeout_us = Some(Micros::new(100))));
     rig.now_ps = 7_000_000;
     let old = rig.drain();
-    assert_eq!(rig.flowcut.poll_timeout(&rig.path), None, "nothing waits yet");
+    assert_eq!(rig.flowcut.poll_timeout(&rig.path), None, "no packet is waiting");
     assert!(!rig.may());
     assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(at(107_000_000)));
     rig.now_ps = 50_000_000;
     rig.ack(BASE_RTT_PS);
-    assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(at(150_000_000)), "what comes back puts it off");
+    assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(at(150_000_000)), "an acknowledgement postpones it");
     rig.now_ps = 150_000_000;
     assert_eq!(rig.send(), Some(old));
     assert_eq!((rig.flowcut.is_draining(), rig.flowcut.poll_timeout(&rig.path)), (false, None));
     rig.ack(4 * BASE_RTT_PS);
-    assert!(!rig.flowcut.is_draining(), "the average began anew");
+    assert!(!rig.flowcut.is_draining(), "the average was reset");
 }
 
 //= docs/specs/flowcut.md#FLC-25 no drain near the end
 #[test]
-fn the_last_packets_are_not_worth_a_drain() {
+fn no_drain_for_the_last_packets() {
     let drains = |tail_bytes: Option<u64>, unsent_bytes: u64| {
         let mut rig = Rig::new(&config(|own| own.tail_bytes = tail_bytes.map(ByteSize::new)));
         let ev = rig.send().unwrap();
@@ -64,7 +64,7 @@ fn the_last_packets_are_not_worth_a_drain() {
 
 //= docs/specs/flowcut.md#FLC-3 end of a flowcut
 #[test]
-fn a_congested_path_that_no_drain_pays_to_leave_is_left_when_nothing_is_open() {
+fn a_congested_path_is_left_when_idle_if_no_drain_pays_off() {
     for (rtt_ps, is_kept) in [(BASE_RTT_PS, true), (50 * BASE_RTT_PS, false)] {
         let mut rig = Rig::new(&config(|own| own.tail_bytes = None));
         let path = rig.send();
@@ -90,7 +90,8 @@ fn early_resumption_bounds_how_far_a_packet_gets_ahead() {
     let new = rig.send().unwrap();
     assert_ne!(new, old);
     assert!(!rig.flowcut.is_draining() && rig.send().is_none(), "four are open");
-    // Old ones make room for as many; once they are all gone nothing is held.
+    // Acknowledged packets admit the same number of new ones; after the last of them nothing is
+    // held back.
     for _ in 0..2 {
         rig.ack(BASE_RTT_PS);
         assert_eq!((rig.send(), rig.send()), (Some(new), None));

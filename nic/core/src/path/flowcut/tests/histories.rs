@@ -2,14 +2,15 @@
 
 use rand_core::RngCore;
 
-use super::twin::Twin;
+use super::model::Model;
 use super::*;
 
-/// The published rules as their texts have them, in floating point, and ours over random histories.
+/// Transcriptions of the published rules in floating point, compared with the implementation over
+/// random histories.
 //= docs/specs/flowcut.md#FLC-12 average against threshold
 //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
-fn random_histories_go_as_the_texts_say() {
+fn random_histories_agree_with_the_published_rules() {
     let mut compared = 0;
     for seed in 0..300 {
         let mut draw = stream(seed, 77);
@@ -24,24 +25,24 @@ fn random_histories_go_as_the_texts_say() {
             own.drain_timeout_us = Some(Micros::from_ps(1 << 60));
         });
         let mut rig = Rig::new(&config);
-        let mut twin = Twin::new(own(&config), BASE_RTT_PS);
+        let mut model = Model::new(own(&config), BASE_RTT_PS);
         let mut rtt_ps = BASE_RTT_PS;
         for _ in 0..600 {
             if draw.next_u32().is_multiple_of(2) {
                 let may = rig.send().is_some();
-                assert_eq!(may, twin.send(rig.open.last().copied()), "seed {seed}");
+                assert_eq!(may, model.send(rig.open.last().copied()), "seed {seed}");
             } else if !rig.open.is_empty() {
                 // A queue that fills and empties.
                 let step = draw.next_u64() % (BASE_RTT_PS / 2);
                 rtt_ps = if draw.next_u32() % 5 < 3 { rtt_ps + step } else { rtt_ps.saturating_sub(step) };
                 rtt_ps = rtt_ps.clamp(BASE_RTT_PS, 12 * BASE_RTT_PS);
                 rig.ack(rtt_ps);
-                twin.ack(rtt_ps, rig.open.len());
-                if twin.is_close_call() {
-                    // Where rounding decides, either is right.
+                model.ack(rtt_ps, rig.open.len());
+                if model.is_close_call() {
+                    // Where rounding decides, either result is correct.
                     break;
                 }
-                assert_eq!(rig.flowcut.is_draining(), twin.is_stopped(), "seed {seed}");
+                assert_eq!(rig.flowcut.is_draining(), model.is_stopped(), "seed {seed}");
                 compared += 1;
             }
         }
@@ -50,7 +51,7 @@ fn random_histories_go_as_the_texts_say() {
 }
 
 #[test]
-fn no_history_is_too_odd() {
+fn no_history_causes_a_panic() {
     for seed in 0..200 {
         let mut draw = stream(seed, 78);
         let mut odd = || match draw.next_u64() % 4 {
@@ -72,7 +73,7 @@ fn no_history_is_too_odd() {
             credit_bytes: ByteSize::new(odd()),
             dead_timeouts: odd() as u8,
         };
-        let path = Given { evs: odd() as u16, ..Given::new(BalancerKind::Flowcut, odd(), odd() as u32) }.path();
+        let path = Setup { evs: odd() as u16, ..Setup::new(BalancerKind::Flowcut, odd(), odd() as u32) }.path();
         let mut rng = stream(seed, 79);
         let mut flowcut = Flowcut::make(&own, &path, &mut rng);
         for _ in 0..300 {

@@ -4,7 +4,7 @@ use super::*;
 
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 #[test]
-fn a_loss_that_nothing_explains_makes_a_suspect() {
+fn an_unexplained_loss_makes_a_suspect() {
     let table = [
         (LossCause::Timeout, Some(Ev::new(7))),
         (LossCause::SackGap, Some(Ev::new(7))),
@@ -24,31 +24,31 @@ fn a_loss_that_nothing_explains_makes_a_suspect() {
 //= docs/specs/reps-plus.md#RPP-11 probes
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
-fn five_unanswered_probes_freeze_once_a_later_packet_is_acknowledged() {
+fn five_unanswered_probes_and_a_later_ack_freeze() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 7, 3], false, 0);
     rig.lose(RTT_PS, 7);
-    // Two at first. From the step on at which the first counts as lost, one at each.
+    // Two at first. From the step at which the first counts as lost, one per step.
     let sent = [0, 1, 3, 4, 5, 6, 7].map(|step| (steps(at(RTT_PS), step), 7));
     let mut probes = rig.probes(at(20 * RTT_PS));
     probes.retain(|(_, ev)| *ev == 7);
     assert_eq!(probes, sent);
-    assert_eq!(rig.plus.poll_timeout(&rig.path), None, "what follows waits for an ACK");
+    assert_eq!(rig.plus.poll_timeout(&rig.path), None, "the next step waits for an ACK");
     let proven = steps(at(RTT_PS), 8);
     let later = proven.before(2 * STEP_PS);
-    rig.news(proven.after(8 * WAIT_PS), later.before(Time::STEP_PS));
-    assert!(!rig.plus.is_frozen(), "no later packet has come back: all may be late");
-    rig.news(proven, later);
+    rig.marked_ack(proven.after(8 * WAIT_PS), later.before(Time::STEP_PS));
+    assert!(!rig.plus.is_frozen(), "no later packet was acknowledged: all may be late");
+    rig.marked_ack(proven, later);
     assert_eq!(rig.log, [(proven, Event::FreezeEntered { reason: FreezeReason::Probes })]);
-    assert_eq!(rig.cached(), [1, 3], "the failed value is gone");
+    assert_eq!(rig.cached(), [1, 3], "the failed value was removed");
 }
 
 //= docs/specs/reps-plus.md#RPP-11 probes
 #[test]
-fn probes_wait_for_the_largest_round_trip_time_seen_lately() {
+fn probes_wait_for_the_largest_recent_round_trip_time() {
     let mut rig = Rig::new(|_| ());
     rig.plus.on_loss(rig.path.at_ps(0), &LossInfo { max_rtt_ps: 16 * RTT_PS, ..lost(7) }, &mut rig.log);
-    // Nine eighths of 128 us are 137 whole ticks, and one more.
+    // Nine eighths of 128 us are 137 whole ticks, plus one.
     let second = Time::ZERO.after((138 << TICK_SHIFT) / 3);
     assert_eq!(rig.probes(second.after(RTT_PS)), [(Time::ZERO, 7), (second, 7)]);
 }
@@ -60,7 +60,7 @@ fn answers_clear_the_suspect() {
     rig.lose(0, 7);
     rig.probes(at(RTT_PS));
     (0..3).for_each(|_| rig.answer(RTT_PS, 8));
-    assert!(rig.plus.suspect().is_some(), "another's");
+    assert!(rig.plus.suspect().is_some(), "an answer on another path");
     rig.answer(RTT_PS, 7);
     assert_eq!((rig.plus.suspect(), rig.plus.next_choice()), (Some(Ev::new(7)), Choice::Explored), "one answer");
     for step in 1..5 {
@@ -70,21 +70,21 @@ fn answers_clear_the_suspect() {
         rig.answer(now_ps, 7);
     }
     assert_eq!(rig.plus.suspect(), None);
-    rig.news(at(90 * RTT_PS), at(80 * RTT_PS));
+    rig.marked_ack(at(90 * RTT_PS), at(80 * RTT_PS));
     assert!(!rig.plus.is_frozen() && rig.log.is_empty());
     assert_eq!(rig.probes(Time::NEVER.before(Time::STEP_PS)), []);
 }
 
-/// The host paused: the answers had come.
+/// The host paused: the answers had arrived in time.
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
-fn answers_that_come_late_count() {
+fn late_answers_count() {
     let mut rig = Rig::new(|_| ());
     rig.lose(0, 7);
     rig.probes(at(20 * RTT_PS));
-    // Five were lost, and two were under way.
+    // Five were lost, and two were in flight.
     (0..2).for_each(|_| rig.answer(20 * RTT_PS, 7));
-    rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
+    rig.marked_ack(at(20 * RTT_PS), at(19 * RTT_PS));
     assert!(!rig.plus.is_frozen(), "two of seven were answered");
     (0..5).for_each(|_| rig.answer(20 * RTT_PS, 7));
     assert_eq!(rig.plus.suspect(), None);
@@ -92,32 +92,32 @@ fn answers_that_come_late_count() {
 
 //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 #[test]
-fn beside_a_suspect_it_reuses_the_buffer() {
+fn with_a_suspect_the_buffer_is_reused() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.lose(0, 9);
     let sent: Vec<u16> = (0..9).map(|_| rig.send()).collect();
-    assert_eq!(sent, [1, 2, 3, 3, 2, 1, 3, 2, 1], "once each is used, what came back last goes first");
+    assert_eq!(sent, [1, 2, 3, 3, 2, 1, 3, 2, 1], "once all are used, the latest is reused first");
     rig.ack(0, &[7], false, 0);
     let sent: Vec<u16> = (0..4).map(|_| rig.send()).collect();
-    assert_eq!(sent, [7, 7, 3, 2], "in the place of what was used last");
+    assert_eq!(sent, [7, 7, 3, 2], "it replaces the value used last");
     rig.lose(0, 7);
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.retransmit = true;
-    assert_eq!([rig.send(), rig.send()], [3, 2], "what is sent again goes over what came back last");
+    assert_eq!([rig.send(), rig.send()], [3, 2], "retransmissions use the latest value");
     rig.retransmit = false;
     assert_eq!(rig.send(), 1);
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.cached();
     rig.probes(at(9 * RTT_PS));
-    rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
+    rig.marked_ack(at(20 * RTT_PS), at(19 * RTT_PS));
     assert!(rig.plus.is_frozen());
     assert_eq!(rig.reuses(), 9, "the buffer avoids the path until it works again");
 }
 
 //= docs/specs/reps-plus.md#RPP-20 many losses
 #[test]
-fn with_many_losses_it_reuses_the_buffer() {
+fn with_many_losses_the_buffer_is_reused() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3], false, 0);
     let lose = |rig: &mut Rig, count: u16| {
@@ -137,7 +137,7 @@ fn with_many_losses_it_reuses_the_buffer() {
     arrive(&mut rig, 127);
     assert_eq!(rig.reuses(), 9);
     arrive(&mut rig, 1);
-    assert!(rig.reuses() < 3, "128 packets have arrived since");
+    assert!(rig.reuses() < 3, "128 packets were acknowledged since");
     lose(&mut rig, 8);
     assert_eq!(rig.reuses(), 9);
     rig.ack(0, &[1, 2, 3, 4], false, 0);
@@ -158,10 +158,10 @@ fn freezing_ends_with_eight_answers_in_a_row() {
     let sent = [first, steps(first, 1), second, steps(second, 1)].map(|at| (at, 7));
     assert_eq!(rig.probes(steps(second, 3)), sent);
     rig.ack(frozen_ps, &[4, 5], false, 0);
-    rig.news(at(frozen_ps + 1_000_000 * RTT_PS), at(frozen_ps + 999_999 * RTT_PS));
+    rig.marked_ack(at(frozen_ps + 1_000_000 * RTT_PS), at(frozen_ps + 999_999 * RTT_PS));
     assert!(rig.plus.is_frozen(), "however long it takes");
     rig.answer(frozen_ps, 7);
-    // It was late, and does not count.
+    // The answer was late, and does not count.
     assert_eq!(rig.thaw(7), 8);
     assert_eq!(rig.log.last().unwrap().1, Event::FreezeExited);
     assert_eq!(rig.cached(), [4, 5]);
@@ -169,18 +169,18 @@ fn freezing_ends_with_eight_answers_in_a_row() {
 
 //= docs/specs/reps-plus.md#RPP-19 exploration by probes
 #[test]
-fn beside_a_suspect_probes_explore() {
+fn with_a_suspect_probes_explore() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2], false, 0);
     rig.lose(0, 9);
     rig.send();
     let late = steps(Time::ZERO, 1);
-    assert_eq!(rig.probes(late.before(Time::STEP_PS)).len(), 1, "the suspect's goes first, and may be answered");
+    assert_eq!(rig.probes(late.before(Time::STEP_PS)).len(), 1, "the suspect is probed first, and may answer");
     let probe = |rig: &mut Rig| rig.plus.poll_probe(rig.path.at(late)).map(Ev::index);
-    assert_eq!(probe(&mut rig), Some(9), "it was not");
+    assert_eq!(probe(&mut rig), Some(9), "it did not answer");
     assert!(probe(&mut rig).is_some_and(|ev| ev != 9) && probe(&mut rig).is_none(), "one for the loss");
     rig.send();
-    assert_eq!(probe(&mut rig), None, "what was valid went, and nothing went again");
+    assert_eq!(probe(&mut rig), None, "the cached values were used, and nothing was retransmitted");
     (0..3).for_each(|_| assert!([1, 2].contains(&rig.send())));
     let scouts: Vec<u16> = core::iter::from_fn(|| probe(&mut rig)).collect();
     assert!(scouts.len() == 3 && scouts.iter().all(|ev| ![1, 2, 9].contains(ev)), "one for each packet");
@@ -214,7 +214,7 @@ fn after_a_timeout_four_probes_explore() {
 
 //= docs/specs/reps-plus.md#RPP-14 lost values
 #[test]
-fn a_value_that_is_lost_is_forgotten() {
+fn a_lost_value_is_removed() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3, 2, 4], false, 0);
     rig.lose(0, 9);

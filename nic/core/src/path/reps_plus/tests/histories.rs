@@ -1,4 +1,4 @@
-//! Random histories against a literal twin, and against REPS.
+//! Random histories against a literal model, and against REPS.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The clauses, word for word.
-struct Twin {
+/// A transcription of the clauses.
+struct Model {
     depth: usize,
     valid: VecDeque<u16>,
     slots: Vec<u16>,
     head: usize,
     suspect: Option<Suspected>,
     frozen: bool,
-    /// How many of the next probes explore.
+    /// The number of the next probes that explore.
     scouts: u8,
-    /// Losses against arrivals.
+    /// Losses minus arrivals, weighted.
     losses: u16,
     phase: u16,
 }
@@ -26,10 +26,10 @@ struct Twin {
 struct Suspected {
     ev: u16,
     wait_ps: u64,
-    /// When the next step is due, and how many there were.
+    /// When the next step is due, and the number of steps so far.
     next: Time,
     steps: usize,
-    /// The step of each probe under way.
+    /// The steps of the probes in flight.
     under_way: VecDeque<usize>,
     /// Lost probes, answers, and answers to probes that were lost.
     lost: i32,
@@ -48,7 +48,7 @@ impl Suspected {
         *self = Self { ev: self.ev, wait_ps: self.wait_ps, next, ..Self::default() };
     }
 
-    /// Whether a probe goes.
+    /// Performs a step; returns whether a probe is sent.
     fn step(&mut self, now: Time, frozen: bool) -> bool {
         if now < self.next || self.proven_at.is_some() {
             return false;
@@ -74,7 +74,7 @@ impl Suspected {
         goes
     }
 
-    /// Whether the path works.
+    /// Processes an answer; returns whether the path works.
     fn answer(&mut self, frozen: bool) -> bool {
         if self.under_way.pop_front().is_some() {
             self.answered += 1;
@@ -88,7 +88,7 @@ impl Suspected {
     }
 }
 
-impl Twin {
+impl Model {
     fn cache(&mut self, ev: u16) {
         self.valid.push_back(ev);
         if self.valid.len() > self.depth {
@@ -110,7 +110,7 @@ impl Twin {
         self.head = self.slots.len() % self.depth;
     }
 
-    /// `settled` says of each value whether its packet was slow.
+    /// Processes an ACK; `settled` states for each value whether its packet was slow.
     fn on_ack(&mut self, now: Time, sent: Time, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
         if let Some(suspect) = &mut self.suspect
             && let Some(at) = suspect.proven_at
@@ -153,7 +153,7 @@ impl Twin {
         };
         self.forget(ev);
         if self.suspect.is_none() {
-            // Whole ticks, and one more.
+            // Whole ticks, plus one.
             let wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
             self.suspect = Some(Suspected { ev, wait_ps, next: now, ..Suspected::default() });
         }
@@ -237,8 +237,8 @@ enum Step {
     Wait(u64),
 }
 
-/// Steps of a history. One in sixteen is a loss of which all probes stay unanswered while a later
-/// packet is acknowledged.
+/// Generates the steps of a history. One in sixteen is a loss whose probes all stay unanswered
+/// while a later packet is acknowledged.
 fn history() -> impl Strategy<Value = Vec<Step>> {
     let failure = (0..8u16).prop_map(|ev| {
         let probes = (0..16).flat_map(|_| [Step::Probe, Step::Probe, Step::Wait(16)]);
@@ -257,7 +257,7 @@ fn history() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Few values, so that what is lost, cached and probed is often the same.
+    // Few values, so that those lost, cached and probed often coincide.
     let evs = || prop_oneof![4 => 0..8u16, 1 => 0..EVS + 3];
     let echoes = prop_oneof![
         3 => Just(Vec::new()),
@@ -283,9 +283,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn any_history_is_as_the_clauses_say(steps in history(), depth in 1u64..=16) {
+    fn any_history_agrees_with_the_clauses(steps in history(), depth in 1u64..=16) {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
-        let mut twin = Twin {
+        let mut model = Model {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0,
             suspect: None, frozen: false, scouts: 0, losses: 0, phase: rig.plus.state.phase,
         };
@@ -295,7 +295,7 @@ proptest! {
             match step {
                 Step::Send(count, again) => for _ in 0..count {
                     rig.retransmit = again;
-                    prop_assert_eq!(rig.send(), twin.next_ev(again));
+                    prop_assert_eq!(rig.send(), model.next_ev(again));
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
@@ -306,31 +306,31 @@ proptest! {
                     }
                     echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(rig.path.at(now), Ev::new(ev), marked));
                     rig.plus.on_ack(rig.path.at(now), &ack, &mut rig.log);
-                    twin.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
+                    model.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
                 }
                 Step::Loss { ev, by_timer, max_rtt } => {
                     let cause = if by_timer { LossCause::Timeout } else { LossCause::SackGap };
                     let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
                     rig.plus.on_loss(rig.path.at(now), &loss, &mut rig.log);
-                    twin.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
+                    model.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
                 }
-                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
+                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), model.poll_probe(now)),
                 Step::Answer { ev, marked, age } => {
                     let answer = ProbeInfo { ev: Ev::new(ev), marked, rtt_ps: age * UNIT_PS };
                     rig.plus.on_probe_ack(rig.path.at(now), &answer, &mut rig.log);
-                    twin.on_answer(ev, marked, age * UNIT_PS);
+                    model.on_answer(ev, marked, age * UNIT_PS);
                 }
                 Step::Wait(more) => units += more,
             }
             let seen = (rig.plus.is_frozen(), rig.plus.suspect().map(Ev::index), usize::from(rig.plus.valid_evs()));
-            prop_assert_eq!(seen, (twin.frozen, twin.suspect.as_ref().map(|suspect| suspect.ev), twin.valid.len()));
+            prop_assert_eq!(seen, (model.frozen, model.suspect.as_ref().map(|suspect| suspect.ev), model.valid.len()));
         }
     }
 
-    /// With an ACK per packet it is REPS until something fails, but for what it explores.
+    /// With an ACK per packet it behaves as REPS until a failure, except for the values explored.
     //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
     #[test]
-    fn with_an_ack_per_packet_it_is_reps(
+    fn with_an_ack_per_packet_it_agrees_with_reps(
         steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),
         seed: u64,
     ) {
@@ -348,7 +348,7 @@ proptest! {
                 prop_assert!(choice == Choice::Explored || evs.0 == evs.1, "{evs:?}");
                 continue;
             }
-            // Settled with it, since an earlier ACK was lost.
+            // This ACK settles it too, since an earlier ACK was lost.
             plus.on_packet_acked(path.at_ps(0), &packet(ev / 2));
             plus.on_packet_acked(path.at_ps(0), &packet(ev));
             let ack = info(ev, marked, 1, u16::from(marked));

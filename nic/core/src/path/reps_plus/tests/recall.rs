@@ -1,4 +1,4 @@
-//! What the next connection to the same host begins with (RPP-18).
+//! What the next connection to the same host starts with (RPP-18).
 
 use super::*;
 use crate::path::Remembered;
@@ -15,11 +15,11 @@ impl Rig {
     }
 }
 
-fn good(learned: &Remembered) -> Vec<u16> {
+fn valid(learned: &Remembered) -> Vec<u16> {
     learned.good().iter().map(|ev| ev.index()).collect()
 }
 
-/// A connection that has received this number of values, the last of them twice.
+/// Returns a connection that has received this number of values, the last of them twice.
 fn with_values(count: u16) -> Rig {
     let mut rig = Rig::new(|_| {});
     (0..count).for_each(|ev| rig.ack(RTT_PS, &[100 + ev], false, 0));
@@ -29,12 +29,12 @@ fn with_values(count: u16) -> Rig {
 
 //= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
-fn the_next_connection_begins_with_the_values_of_the_last() {
+fn the_next_connection_starts_with_the_values_of_the_last() {
     let mut first = with_values(3);
-    // Used ones count too.
+    // Values that were already reused count, too.
     first.send();
     let learned = first.ends().unwrap();
-    assert_eq!((good(&learned), learned.suspect), (Vec::from([100, 101, 102]), None));
+    assert_eq!((valid(&learned), learned.suspect), (Vec::from([100, 101, 102]), None));
     let mut second = Rig::begins(2 * RTT_PS, &learned);
     assert_eq!([second.send(), second.send(), second.send()], [100, 101, 102]);
     assert_eq!(second.plus.valid_evs(), 0);
@@ -42,7 +42,7 @@ fn the_next_connection_begins_with_the_values_of_the_last() {
 
 //= docs/specs/reps-plus.md#RPP-18 that ends without cached EVs and without a suspect
 #[test]
-fn what_has_learned_nothing_hands_on_nothing() {
+fn a_connection_without_values_passes_none_on() {
     assert_eq!(Rig::new(|_| {}).ends(), None);
     let mut off = Rig::new(|own| own.remember = false);
     off.ack(RTT_PS, &[7], false, 0);
@@ -53,16 +53,16 @@ fn what_has_learned_nothing_hands_on_nothing() {
 
 //= docs/specs/reps-plus.md#RPP-18 probed at once
 #[test]
-fn a_suspect_goes_along_and_is_probed_at_once() {
+fn a_suspect_is_passed_on_and_probed_at_once() {
     let mut first = with_values(12);
     first.lose(RTT_PS, 105);
     let learned = first.ends().unwrap();
-    assert!(!good(&learned).contains(&105) && good(&learned).len() == 11);
+    assert!(!valid(&learned).contains(&105) && valid(&learned).len() == 11);
     let mut second = Rig::begins(3 * RTT_PS, &learned);
     assert_eq!(second.plus.suspect(), Some(Ev::new(105)));
     assert!(!second.plus.is_frozen());
     assert_eq!(second.plus.poll_probe(second.path.at_ps(3 * RTT_PS)), Some(Ev::new(105)));
-    // With all values used it walks the buffer and does not explore.
+    // With all values used it cycles through the buffer and does not explore.
     let sent: Vec<u16> = (0..40).map(|_| second.send()).collect();
     assert!(sent.iter().all(|ev| (100..112).contains(ev) && *ev != 105), "{sent:?}");
     (0..2).for_each(|_| second.answer(4 * RTT_PS, 105));
@@ -71,13 +71,13 @@ fn a_suspect_goes_along_and_is_probed_at_once() {
 
 //= docs/specs/reps-plus.md#RPP-18 frozen or not
 #[test]
-fn a_frozen_connection_s_successor_is_frozen_until_its_path_works() {
+fn the_successor_of_a_frozen_connection_is_frozen() {
     let mut first = with_values(12);
     let frozen_ps = first.freeze(RTT_PS, 105);
     assert!(first.plus.is_frozen());
     let mut second = Rig::begins(frozen_ps + RTT_PS, &first.ends().unwrap());
     assert!(second.plus.is_frozen());
-    second.news(at(frozen_ps + 3 * RTT_PS), at(frozen_ps + 2 * RTT_PS));
+    second.marked_ack(at(frozen_ps + 3 * RTT_PS), at(frozen_ps + 2 * RTT_PS));
     assert!(second.plus.is_frozen());
     assert_eq!(second.thaw(105), 8);
     assert_eq!(second.log.last().map(|(_, event)| *event), Some(Event::FreezeExited));
@@ -85,7 +85,7 @@ fn a_frozen_connection_s_successor_is_frozen_until_its_path_works() {
 
 //= docs/specs/reps-plus.md#RPP-18 at least half
 #[test]
-fn few_values_go_without_the_suspect() {
+fn few_values_are_passed_on_without_the_suspect() {
     let begins = |count: u16, paths: u16| {
         let mut first = with_values(count);
         first.lose(RTT_PS, 900);
@@ -103,7 +103,7 @@ fn few_values_go_without_the_suspect() {
 
 //= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
-fn values_beyond_the_set_are_left_out() {
+fn values_outside_the_set_are_not_passed_on() {
     let learned = with_values(3).ends().unwrap();
     let mut few = Rig::new(|_| {});
     few.path.evs = 102;

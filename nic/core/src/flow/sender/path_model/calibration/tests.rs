@@ -27,7 +27,7 @@ fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
 }
 
 #[test]
-fn the_window_doubles_until_rounds_bring_no_more() {
+fn the_window_doubles_until_rounds_deliver_no_more() {
     //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     assert_eq!(calibration.path.initial_window_bytes, 32 * PACKET);
@@ -61,14 +61,14 @@ fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
         calibration.scheme.on_ack(at(120 * US), &mut calibration.path, &ack(150 * US, false), 50 * US);
         rounds(&mut calibration, 3, &[32]);
         assert_eq!(calibration.path.initial_window_bytes, grown.max(64) * PACKET, "{reuses}");
-        // The next one doubles again.
+        // The next round doubles the window again.
         rounds(&mut calibration, 4, &[50]);
         assert_eq!(calibration.path.initial_window_bytes, 100 * PACKET, "{reuses}");
     }
 }
 
 #[test]
-fn careful_rounds_need_less_growth_to_go_on() {
+fn careful_rounds_need_less_growth_to_continue() {
     //= docs/specs/calibration.md#CAL-6 conservative slow start
     for (late, phase) in [(true, Phase::Starting(0)), (false, Phase::Starting(1))] {
         let mut calibration = calibration();
@@ -81,7 +81,7 @@ fn careful_rounds_need_less_growth_to_go_on() {
 }
 
 #[test]
-fn the_links_rate_is_twice_what_arrives() {
+fn the_link_rate_is_twice_the_delivery_rate() {
     //= docs/specs/calibration.md#CAL-4 use of the measurements
     let mut calibration = calibration();
     rounds(&mut calibration, 1, &[1, 100]);
@@ -90,7 +90,7 @@ fn the_links_rate_is_twice_what_arrives() {
 }
 
 #[test]
-fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
+fn marks_on_a_third_of_a_round_end_the_start() {
     //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     let mark = |calibration: &mut On<Calibration>, count: u64| {
@@ -98,12 +98,12 @@ fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
             calibration.scheme.on_ack(at(50 * US + number), &mut calibration.path, &ack(50 * US, true), 50 * US);
         });
     };
-    // Of the first window at first: a slow path, one of four, ends nothing.
+    // In the first window a slow path, one of four, does not end the start-up.
     mark(&mut calibration, 11);
     assert!(calibration.is_starting());
     mark(&mut calibration, 1);
-    assert_eq!(calibration.phase, Phase::Steady, "the first one has ended a round");
-    // Then of the last round.
+    assert_eq!(calibration.phase, Phase::Steady, "a round has ended");
+    // Later the last round is considered.
     calibration.phase = Phase::Starting(0);
     let last = RoundPackets { acked: 6, marked: 0, lost: 0 };
     calibration.scheme.queues.on_round(last, [0, 50 * US], 6 * PACKET);
@@ -115,7 +115,7 @@ fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
 }
 
 #[test]
-fn the_balancer_sees_as_many_marks_as_queues_are_long() {
+fn the_balancer_sees_marks_in_proportion_to_queues() {
     //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     for (rtt_us, seen) in [(100, 10), (125, 10), (200, 20), (500, 32), (u64::MAX / US, 40)] {
         let mut calibration = calibration();
@@ -129,7 +129,7 @@ fn the_balancer_sees_as_many_marks_as_queues_are_long() {
 }
 
 #[test]
-fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
+fn unmarked_packets_measure_the_base_rtt() {
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     let mut calibration = calibration();
     calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(20 * US, false), 50 * US);
@@ -141,7 +141,7 @@ fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
     assert!((79 * US..=80 * US).contains(&calibration.base_rtt_ps()), "{}", calibration.base_rtt_ps());
 }
 
-/// Takes an acknowledgement as a sender does.
+/// Processes an acknowledgement as a sender does.
 fn learn(calibration: &mut On<Calibration>, now: Time, rtt_ps: u64, marked: bool) {
     calibration.scheme.learn(now, &mut calibration.path, &mut ack(rtt_ps, marked), rtt_ps, true);
 }
@@ -150,10 +150,10 @@ fn learn(calibration: &mut On<Calibration>, now: Time, rtt_ps: u64, marked: bool
 fn a_path_is_slow_beyond_five_quarters_of_the_usual_delay() {
     //= docs/specs/calibration.md#CAL-12 slow paths
     let mut calibration = calibration();
-    assert_eq!(calibration.path.slow_rtt_ps, u64::MAX, "nothing is known yet");
+    assert_eq!(calibration.path.slow_rtt_ps, u64::MAX, "no sample yet");
     learn(&mut calibration, at(US), 100 * US, false);
     assert_eq!(calibration.path.slow_rtt_ps, 100 * US);
-    // After many packets what is usual is what they took: 900 us beyond the least.
+    // After many packets the usual delay is theirs: 900 us beyond the minimum.
     (1..200).for_each(|ack| learn(&mut calibration, at(ack * US), 1_000 * US, ack % 2 > 0));
     assert!(calibration.path.slow_rtt_ps.abs_diff(1_225 * US) < US, "{}", calibration.path.slow_rtt_ps);
 }
@@ -170,10 +170,10 @@ fn a_timeout_before_the_first_acknowledgement_does_not_end_the_start() {
 }
 
 #[test]
-fn an_answer_to_a_probe_is_late_as_a_packet_is() {
+fn answers_to_probes_are_late_by_the_rule_of_packets() {
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     let mut calibration = calibration();
-    assert!(!calibration.is_late(u64::MAX / 2), "nothing is known yet");
+    assert!(!calibration.is_late(u64::MAX / 2), "no sample yet");
     learn(&mut calibration, at(US), 100 * US, false);
     assert!(!calibration.is_late(5_100 * US) && calibration.is_late(5_101 * US));
     learn(&mut calibration, at(US), 100 * US, true);
@@ -181,7 +181,7 @@ fn an_answer_to_a_probe_is_late_as_a_packet_is() {
 }
 
 #[test]
-fn what_was_least_long_ago_is_forgotten() {
+fn an_old_minimum_of_the_rtt_expires() {
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     let mut calibration = calibration();
     calibration.scheme.on_ack(at(1_000), &mut calibration.path, &ack(20 * US, false), 50 * US);

@@ -1,4 +1,4 @@
-//! The paper's rule (§II) and the published artifact's, word for word and in floating point,
+//! Transcriptions of the paper's rule (§II) and of the published artifact's, in floating point,
 //! without loss, hops or timers.
 
 use super::FlowcutConfig;
@@ -6,7 +6,7 @@ use super::FlowcutRule;
 use crate::path::Ev;
 
 /// A flowcut table of one flow.
-pub(super) struct Twin {
+pub(super) struct Model {
     simple: bool,
     ratio: f64,
     alpha: f64,
@@ -23,7 +23,7 @@ pub(super) struct Twin {
     close: bool,
 }
 
-impl Twin {
+impl Model {
     pub(super) fn new(config: &FlowcutConfig, base_rtt_ps: u64) -> Self {
         let base_ps = base_rtt_ps as f64;
         let simple = config.rule == FlowcutRule::Simple;
@@ -45,12 +45,12 @@ impl Twin {
         }
     }
 
-    /// A packet is offered; `path` is its path if it went. Returns whether it may go.
+    /// Offers a packet, with its path if it was sent. Returns whether it may be sent.
     pub(super) fn send(&mut self, path: Option<Ev>) -> bool {
         if self.stopped {
             return false;
         }
-        // A NIC changes the path after a drain only.
+        // A NIC changes the path only after a drain.
         if !self.drained {
             assert_eq!(path, self.path);
         }
@@ -58,7 +58,7 @@ impl Twin {
         true
     }
 
-    /// An ACK after which `flight` packets are in flight.
+    /// Processes an ACK after which `flight` packets are in flight.
     pub(super) fn ack(&mut self, rtt_ps: u64, flight: usize) {
         let rtt = rtt_ps as f64;
         self.r_min = self.r_min.min(rtt);
@@ -98,7 +98,7 @@ impl Twin {
         self.stopped
     }
 
-    /// Whether the last decision was close enough for rounding to turn it.
+    /// Returns whether rounding could change the last decision.
     pub(super) fn is_close_call(&self) -> bool {
         self.close
     }

@@ -1,4 +1,4 @@
-//! REPS as the paper writes it: algorithms 1 and 2 line by line, in plain integers.
+//! A transcription of algorithms 1 and 2 of the REPS paper, line by line, in plain integers.
 
 use std::vec;
 use std::vec::Vec;
@@ -70,7 +70,7 @@ impl PaperReps {
             self.reps_buffer[offset].is_valid = false; // 2:5
             self.number_of_valid_evs -= 1; // 2:6
         } else {
-            // REPS-9, ours: skip slots never written.
+            // REPS-9, an addition of this implementation: skip slots never written.
             while self.reps_buffer[self.head].cached_ev.is_none() {
                 self.head = (self.head + 1) % size;
             }

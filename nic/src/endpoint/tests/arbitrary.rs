@@ -1,4 +1,5 @@
-//! A peer that is let in and lies: every kind of frame with every kind of value, floods, repetitions, forged echoes.
+//! A peer with an open connection that sends arbitrary frames: every kind, with small, large and
+//! random values, floods, repetitions, forged echoes.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,18 +8,18 @@ use spray_wire::{
     Rekey, Section, Terms,
 };
 
-use super::hostile::{STRANGER, Stranger, asked};
+use super::hostile::{RAW_HOST, RawHost, client_terms};
 use super::*;
 
-/// Draws what a liar says.
-struct Liar(Xoshiro256PlusPlus);
+/// A generator of arbitrary frames.
+struct FrameGenerator(Xoshiro256PlusPlus);
 
-impl Liar {
+impl FrameGenerator {
     fn below(&mut self, bound: u32) -> u32 {
         self.0.next_u32() % bound
     }
 
-    /// Small, near a limit, near what is real, or anything.
+    /// Small, near a limit, near a plausible value, or random.
     fn number(&mut self) -> u64 {
         match self.below(6) {
             0 | 1 => u64::from(self.below(300)),
@@ -37,8 +38,8 @@ impl Liar {
         self.below(2) == 0
     }
 
-    /// A frame, and as many bytes of payload as it says.
-    fn says(&mut self) -> Body {
+    /// Returns a frame with a valid payload length.
+    fn frame(&mut self) -> Body {
         let (number, other, port) = (self.number(), self.number(), self.port());
         let timestamp = Time::from_ns(other / 8).after(other % 8 * Time::STEP_PS);
         let small = self.0.next_u32() as u8;
@@ -93,63 +94,66 @@ impl Liar {
             _ if self.below(50) == 0 => {
                 Body::Close(Close { cumulative: number, reason: CloseReason::Done, acknowledgement: true })
             }
-            _ => Body::Accept(Accept { connection: 3, cookie: number, ..asked(3) }),
+            _ => Body::Accept(Accept { connection: 3, cookie: number, ..client_terms(3) }),
         }
     }
 }
 
-/// Begins a connection as anybody can. Returns the endpoint's number and cookie for it.
-pub(super) fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Option<(u32, u64)> {
-    stranger.send(rig, STRANGER, 1, 0, 0, &Body::Connect(asked(number)));
+/// Opens a connection without any key. Returns the endpoint's number and cookie for it.
+pub(super) fn open_unauthenticated(rig: &mut Rig, raw_host: &mut RawHost, number: u32) -> Option<(u32, u64)> {
+    raw_host.send(rig, RAW_HOST, 1, 0, 0, &Body::Connect(client_terms(number)));
     rig.run(US, 10 * US, |_| false);
-    let token = stranger.received().iter().find_map(|body| match body {
+    let token = raw_host.received().iter().find_map(|body| match body {
         Body::Retry(retry) => Some(retry.token),
         _ => None,
     })?;
-    stranger.send(rig, STRANGER, 1, 0, 0, &Body::Connect(Terms { token, max_data: 1 << 20, ..asked(number) }));
+    raw_host.send(rig, RAW_HOST, 1, 0, 0, &Body::Connect(Terms { token, max_data: 1 << 20, ..client_terms(number) }));
     rig.run(US, 10 * US, |_| false);
-    let accept = stranger.received().iter().find_map(|body| match body {
+    let accept = raw_host.received().iter().find_map(|body| match body {
         Body::Accept(accept) => Some(*accept),
         _ => None,
     })?;
     let proof = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
-    stranger.send(rig, STRANGER, 1, accept.connection, accept.cookie, &proof);
+    raw_host.send(rig, RAW_HOST, 1, accept.connection, accept.cookie, &proof);
     Some((accept.connection, accept.cookie))
 }
 
-/// `docs/security.md` promises these bounds.
+/// The bounds stated in `docs/security.md`.
 //= docs/specs/endpoint.md#END-11 bounded time
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
-fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
+fn arbitrary_frames_get_bounded_answers() {
     for seed in 0..6 {
         let change = |_: usize, config: &mut EndpointConfig| {
             (config.flow.max_data_bytes, config.flow.max_message_bytes) = (1 << 20, 1 << 20);
         };
         let mut rig = Rig::with(2, seed % 2 == 1, Impairments::delay(US), change);
-        let (mut stranger, mut liar) = (Stranger::new(&rig), Liar(Xoshiro256PlusPlus::seed_from_u64(seed)));
+        let (mut raw_host, mut generator) =
+            (RawHost::new(&rig), FrameGenerator(Xoshiro256PlusPlus::seed_from_u64(seed)));
         let honest = rig.connect(0, 1);
         rig.endpoints[0].send(honest, content(1, 1_000_000)).unwrap();
-        let (mut said, mut heard, mut lets, mut taken) = (0u64, 0u64, 0u64, 0u64);
-        while said < 12_000 {
-            lets += 1;
-            assert!(lets < 600, "no connection ends at each word");
-            // The endpoint sends something back, which the liar acknowledges as it likes.
-            let Some((connection, cookie)) = let_in(&mut rig, &mut stranger, lets as u32) else { continue };
+        let (mut sent, mut answers, mut attempts, mut taken) = (0u64, 0u64, 0u64, 0u64);
+        while sent < 12_000 {
+            attempts += 1;
+            assert!(attempts < 600, "connections end after too few frames");
+            // The endpoint also sends data, which the peer acknowledges arbitrarily.
+            let Some((connection, cookie)) = open_unauthenticated(&mut rig, &mut raw_host, attempts as u32) else {
+                continue;
+            };
             rig.run(US, 5 * US, |_| false);
             if let Some(&id) = rig.accepted(1).last() {
                 let _ = rig.endpoints[1].send(id, content(9, 20_000));
             }
             for _ in 0..400 {
-                for _ in 0..1 + liar.below(20) {
-                    let body = liar.says();
-                    stranger.send(&rig, STRANGER, 1, connection, cookie, &body);
-                    said += 1;
+                for _ in 0..1 + generator.below(20) {
+                    let body = generator.frame();
+                    raw_host.send(&rig, RAW_HOST, 1, connection, cookie, &body);
+                    sent += 1;
                 }
                 let now = rig.now;
                 rig.run(US, 3 * US, |_| false);
-                assert!(rig.now >= now.after(3 * US), "time goes on");
-                heard += stranger.received().len() as u64;
+                assert!(rig.now >= now.after(3 * US), "time advances");
+                answers += raw_host.received().len() as u64;
                 if rig.endpoints[1].machine.table.find(ConnectionId(connection)).is_none() {
                     break;
                 }
@@ -157,17 +161,18 @@ fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
             taken = taken.max(rig.received(1).iter().map(|(.., data)| data.len() as u64).sum());
             assert!(rig.endpoints[1].connections() <= 16);
         }
-        // A frame of a peer's brings at most an answer of each kind, and its own data besides.
-        let own = lets * 20_000 / u64::from(PAYLOAD) * 12;
-        assert!(heard <= 2 * said + own + 1_000, "{heard} frames for {said}");
+        // A frame of the peer causes at most one answer of each kind; the endpoint's data is
+        // counted separately.
+        let own = attempts * 20_000 / u64::from(PAYLOAD) * 12;
+        assert!(answers <= 2 * sent + own + 1_000, "{answers} frames for {sent}");
         assert!(rig.run(10 * US, 1_000 * MS, |rig| rig.delivered(0) == 1), "the honest peer is served");
         assert!(rig.received(1).iter().any(|(.., data)| *data == content(1, 1_000_000)));
-        // Silence ends what is left.
+        // The remaining connections end by timeout.
         assert!(rig.run(100 * US, 2_000 * MS, |rig| {
-            stranger.received();
+            raw_host.received();
             rig.endpoints[1].connections() <= 1
         }));
-        stranger.received();
+        raw_host.received();
         rig.audit();
     }
 }
