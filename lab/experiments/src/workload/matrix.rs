@@ -11,7 +11,7 @@ mod line;
 
 use std::collections::HashMap;
 
-use self::line::{Line, Word, words};
+use self::line::{Line, Reference, Word, words};
 use super::{Flow, FlowTriggers, Triggers};
 use spray_fabric::FileError;
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS};
@@ -26,14 +26,6 @@ pub struct Matrix {
     pub triggers: Option<Triggers>,
     /// Warnings about ignored parts of the file.
     pub warnings: Vec<String>,
-}
-
-/// A number in the file, and its position.
-#[derive(Debug, Clone, Copy)]
-struct Reference {
-    id: u64,
-    line: usize,
-    column: usize,
 }
 
 #[derive(Default)]

@@ -2,7 +2,13 @@
 
 use spray_fabric::FileError;
 
-use super::Reference;
+/// A number in the file, and its position.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference {
+    pub id: u64,
+    pub line: usize,
+    pub column: usize,
+}
 
 /// A word and its column in characters, from 1.
 #[derive(Debug, Clone, Copy)]
