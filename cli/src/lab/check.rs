@@ -1,36 +1,41 @@
 //! `spray check`: what input files are, and whether they are read.
 
-use serde_json::json;
-use spray_experiments::check::{Contents, check};
+use serde::Serialize;
+use spray_experiments::check::{Contents, InputKind, check};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::{note, say};
 
 use crate::lab::args;
 
+#[derive(Serialize)]
+struct Checked {
+    file: String,
+    kind: Option<InputKind>,
+    error: Option<String>,
+    #[serde(flatten)]
+    contents: Contents,
+}
+
 pub fn check_files(arguments: &args::Check) -> Outcome {
-    let mut objects = Vec::new();
-    let mut rejected = 0;
-    for file in &arguments.files {
-        let name = file.display().to_string();
-        match check(file) {
+    let mut all = Vec::new();
+    for path in &arguments.files {
+        let file = path.display().to_string();
+        all.push(match check(path) {
             Ok((kind, contents)) => {
-                let object = json!({ "file": name, "kind": kind, "contents": contents });
-                let kind = object["kind"].as_str().unwrap_or_default();
-                say!("{name}: {kind}{}", facts(&contents));
-                contents.warnings.iter().for_each(|warning| note!("{name}: {warning}"));
-                objects.push(object);
+                say!("{file}: {kind}{}", facts(&contents));
+                contents.warnings.iter().for_each(|warning| note!("{file}: {warning}"));
+                Checked { file, kind: Some(kind), error: None, contents }
             }
             Err(mistake) => {
-                rejected += 1;
                 note!("{mistake}");
-                objects.push(json!({ "file": name, "error": mistake.to_string() }));
+                Checked { file, kind: None, error: Some(mistake.message), contents: Contents::default() }
             }
-        }
+        });
     }
-    say::object(&objects)?;
-    match rejected {
+    say::object(&all)?;
+    match all.iter().filter(|checked| checked.error.is_some()).count() {
         0 => Ok(()),
-        _ => Err(Failure::refused(format!("{rejected} of {} files are not read", arguments.files.len()))),
+        rejected => Err(Failure::refused(format!("{rejected} of {} files are not read", all.len()))),
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use spray_test_support::{Folder, text};
 
+use super::output::{documented, fields};
 use super::spray;
 
 #[test]
@@ -28,7 +29,8 @@ fn files_are_described_or_rejected_with_their_place() {
     let output = spray(&["check", "--json", &matrix, &hpcc, &folder.join("none")]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&found[0]["kind"], &found[0]["contents"]["bytes"]), (&"matrix".into(), &2_000_000.into()));
+    assert_eq!((&found[0]["kind"], &found[0]["bytes"]), (&"matrix".into(), &2_000_000.into()));
+    (0..3).for_each(|index| assert_eq!(fields(&found[index]), documented("Input files")));
     let errors = [1, 2].map(|index| found[index]["error"].as_str().unwrap().to_owned());
     assert!(errors[0].contains("HPCC") && errors[1].contains("cannot be read"), "{errors:?}");
     assert!(text(&output.stderr).ends_with("2 of 3 files are not read\n"), "{output:?}");

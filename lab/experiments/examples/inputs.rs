@@ -25,7 +25,7 @@ fn main() {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for file in &files {
             match check(file) {
-                Ok((kind, _)) => *kinds.entry(format!("{kind:?}").to_lowercase()).or_default() += 1,
+                Ok((kind, _)) => *kinds.entry(kind.to_string()).or_default() += 1,
                 Err(mistake) => {
                     let shown = file.strip_prefix(&repository).unwrap_or(file).display();
                     let place = mistake.place.strip_prefix(&file.display().to_string()).unwrap_or_default();

@@ -26,35 +26,32 @@ pub enum InputKind {
     Sizes,
 }
 
-/// The content of an input file that is read. Fields that its kind lacks are `None`.
+impl std::fmt::Display for InputKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The content of an input file. Fields that its kind lacks are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Contents {
     /// Number of hosts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<usize>,
     /// Number of switches.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<usize>,
     /// Number of unidirectional links.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<usize>,
     /// The highest rate of a link in bits per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// Number of flows of the first run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<usize>,
     /// Payload of these flows in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Number of runs, without balancers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
     /// Mean message size in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_bytes: Option<f64>,
     /// Parts of the file that are ignored.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
