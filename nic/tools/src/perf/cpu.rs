@@ -2,7 +2,6 @@
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
@@ -30,13 +29,4 @@ impl Cpu {
         let (user, system) = (percent(self.user_us), percent(self.system_us));
         [user + system, user, system]
     }
-}
-
-/// Both ends, by iperf3's names; null if not reported.
-pub fn utilization(own: [f64; 3], servers: Option<[f64; 3]>) -> Value {
-    let servers = |at: usize| servers.map(|percent| percent[at]);
-    json!({
-        "host_total": own[0], "host_user": own[1], "host_system": own[2],
-        "remote_total": servers(0), "remote_user": servers(1), "remote_system": servers(2),
-    })
 }

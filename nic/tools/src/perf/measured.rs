@@ -82,7 +82,13 @@ impl Measured {
         let (sent, received): (Vec<_>, Vec<_>) = ends.unzip();
         let mut end = sums("sum_sent", sent.into_iter());
         end.extend(sums("sum_received", received.into_iter()));
-        let cpu = cpu::utilization(self.cpu, self.server.map(server_percent));
+        // Of both ends, by iperf3's names; null if the server reported none.
+        let server = self.server.map(server_percent);
+        let remote = |at: usize| server.map(|percent| percent[at]);
+        let cpu = json!({
+            "host_total": self.cpu[0], "host_user": self.cpu[1], "host_system": self.cpu[2],
+            "remote_total": remote(0), "remote_user": remote(1), "remote_system": remote(2),
+        });
         let latency = (self.plan.request.what == What::Latency).then(|| self.latency());
         end.extend([("cpu_utilization_percent".into(), cpu), ("latency_us".into(), json!(latency))]);
         end.into()

@@ -119,9 +119,12 @@ impl Arrivals {
         }
     }
 
-    /// Drops files on the opener's thread, since that waits for their threads.
+    /// Cancels files, and drops them on the opener's thread, since that waits for their threads.
     pub fn give_up(&self, files: impl IntoIterator<Item = Incoming>) {
-        files.into_iter().for_each(|file| drop(self.opener.send(Job::GiveUp(file))));
+        for mut file in files {
+            file.writer.cancel();
+            let _ = self.opener.send(Job::GiveUp(file));
+        }
     }
 
     pub fn poll(&mut self, answers: &mut Vec<Answer>) {
@@ -145,7 +148,7 @@ impl Arrivals {
             let lost = self.lose();
             self.give_up(lost);
         }
-        let ended = self.files.iter().filter_map(|(&number, file)| Some((number, file.result()?)));
+        let ended = self.files.iter().filter_map(|(&number, file)| Some((number, file.writer.result()?)));
         for (number, result) in ended.collect::<Vec<_>>() {
             let Some(file) = self.files.remove(&number) else { continue };
             match result {

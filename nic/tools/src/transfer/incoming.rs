@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::format::{Description, PIECE_BYTES, Refusal, Sum, piece_bytes};
 use super::out::Out;
 use super::partial::Partial;
-use super::writer::{Command, Completed, FileResult, HeldMessage, Writer};
+use super::writer::{Command, Completed, HeldMessage, Writer};
 
 #[derive(Debug)]
 pub struct Incoming {
@@ -15,7 +15,7 @@ pub struct Incoming {
     beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
     has_sum: bool,
-    writer: Writer,
+    pub writer: Writer,
 }
 
 impl Incoming {
@@ -58,14 +58,10 @@ impl Incoming {
         self.has_sum && self.arrived_bytes == self.description.bytes()
     }
 
-    pub fn result(&self) -> Option<FileResult> {
-        self.writer.result()
-    }
-
     /// Stops the file unless it has just completed.
     pub fn abandon(&mut self) -> Option<Completed> {
         self.writer.stop();
-        self.result()?.ok()
+        self.writer.result()?.ok()
     }
 
     fn advance(&mut self) {
@@ -88,6 +84,7 @@ mod tests {
     use spray_test_support::Folder;
 
     use super::super::format::{EntryKind, Message};
+    use super::super::writer::FileResult;
     use super::*;
 
     fn content() -> Vec<u8> {
@@ -106,6 +103,24 @@ mod tests {
         Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir))
     }
 
+    /// While the disk is slow, pieces must not stay in memory until the thread of the folder drops the file.
+    #[test]
+    fn a_cancelled_file_frees_its_waiting_pieces_before_it_is_dropped() {
+        use std::os::unix::fs::MetadataExt;
+        let (dir, bytes) = (Folder::new(), 1 << 30);
+        let mut incoming = Incoming::begin(describe("x.bin", EntryKind::File { bytes }), &out(&dir)).unwrap();
+        let file = fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+        fs::File::options().write(true).open(&file).unwrap().set_len(bytes).unwrap();
+        // Takes a second in place of a slow write.
+        incoming.writer.command(Command::Hash { until: bytes });
+        let (return_to, returned) = std::sync::mpsc::channel();
+        let message = vec![7; super::super::format::HEADER + PIECE_BYTES as usize];
+        incoming.place(1, HeldMessage::new(message.into(), &return_to)).unwrap();
+        incoming.writer.cancel();
+        assert!(returned.recv_timeout(std::time::Duration::from_secs(60)).is_ok());
+        assert!(fs::metadata(&file).map_or(0, |metadata| metadata.blocks()) == 0, "it was written");
+    }
+
     fn end(incoming: &mut Incoming, content: &[u8]) -> Result<(), Refusal> {
         incoming.take_sum(Sha256::digest(content).into())
     }
@@ -117,7 +132,7 @@ mod tests {
 
     fn result(incoming: &mut Incoming) -> FileResult {
         loop {
-            match incoming.result() {
+            match incoming.writer.result() {
                 Some(result) => return result,
                 None => std::thread::yield_now(),
             }

@@ -93,9 +93,14 @@ impl Writer {
         }
     }
 
-    pub fn stop(&mut self) {
+    /// Makes the thread end after its current piece, and drop the pieces that wait.
+    pub fn cancel(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.commands = None;
+    }
+
+    pub fn stop(&mut self) {
+        self.cancel();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
