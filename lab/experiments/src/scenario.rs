@@ -49,8 +49,8 @@ pub use failure::Convergence;
 
 use self::mistake::in_file;
 use crate::workload::Workload;
-use spray_core::cc::{CcKind, OwnCc};
-use spray_core::path::{BalancerKind, OwnBalancer};
+use spray_core::cc::{CcKind, CustomCc};
+use spray_core::path::{BalancerKind, CustomBalancer};
 use spray_fabric::{DrawError, FailureContext, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bit/s.
@@ -98,9 +98,9 @@ pub struct Scenario {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct OwnAlgorithms {
     /// Balancer of all flows.
-    pub balancer: Option<OwnBalancer>,
+    pub balancer: Option<CustomBalancer>,
     /// Congestion control of all connections.
-    pub cc: Option<OwnCc>,
+    pub cc: Option<CustomCc>,
 }
 
 impl OwnAlgorithms {

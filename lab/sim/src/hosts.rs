@@ -79,7 +79,7 @@ impl End {
 
     pub(super) fn configure(&mut self, config: &FlowConfig) {
         self.header_bytes = config.header_bytes;
-        self.payload_bytes = u64::from(config.sanitised().payload_bytes);
+        self.payload_bytes = u64::from(config.clamped().payload_bytes);
         self.evs = config.path.evs.into();
         let mut next_psn = 0;
         for message in self.series.iter_mut().flat_map(|series| &mut series.0) {

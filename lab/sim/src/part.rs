@@ -196,7 +196,7 @@ impl<'a, W: Watch> Part<'a, W> {
             hops,
             trimmed: slot.is_trimmed(),
             last_port: slot.is_trimmed_last(),
-            astray: false,
+            misrouted: false,
         };
         let host = &mut hosts[end.host as usize];
         let accept = host.on_data(now, half, &arrival, |_| true);
@@ -400,7 +400,7 @@ impl<'a, W: Watch> Part<'a, W> {
         self.net.note(end);
         end.over = true;
         if let Some(half) = end.sending.take() {
-            self.hosts[end.host as usize].remember(end.peer_host.into(), &half);
+            self.hosts[end.host as usize].save_history(end.peer_host.into(), &half);
         }
         if let Some(half) = end.receiving.take() {
             self.hosts[end.host as usize].close(&half);
@@ -450,7 +450,7 @@ fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
         tell(common, now_ps, end);
     }
     if let Some(half) = end.sending.as_deref_mut() {
-        host.recall(Time::from_ps(now_ps), end.peer_host.into(), half);
+        host.restore_history(Time::from_ps(now_ps), end.peer_host.into(), half);
     }
 }
 

@@ -335,6 +335,6 @@ const fn name(cause: LossCause) -> &'static str {
         LossCause::Trimmed => "trimmed",
         LossCause::TrimmedLast => "trimmed by the last port",
         LossCause::Missing => "missing",
-        LossCause::GoneBack => "go-back-N",
+        LossCause::GoBackN => "go-back-N",
     }
 }

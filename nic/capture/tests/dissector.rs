@@ -46,7 +46,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         marked_packets: 3,
         marked: true,
         trimmed: true,
-        astray: true,
+        misrouted: true,
         max_data: 0x5152_5354_5556_5758,
         echoes,
     };
@@ -84,7 +84,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
                 echoes: Echoes::default(),
                 bitmap: [0; 4],
                 trimmed: false,
-                astray: false,
+                misrouted: false,
                 marked: false,
                 ..ack
             }),
@@ -248,7 +248,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             say("marked_packets", ack.marked_packets.to_string());
             say("mark_echo", flag(ack.marked));
             say("flags.trimmed", flag(ack.trimmed));
-            say("flags.astray", flag(ack.astray));
+            say("flags.misrouted", flag(ack.misrouted));
             say("echoes", ack.echoes.len().to_string());
             say("max_data", ack.max_data.to_string());
             if !ack.echoes.is_empty() {

@@ -80,7 +80,7 @@ pub enum LossCause {
     /// A packet sent after it arrived first, on the same path or, under `go-back-n`, on any.
     Missing,
     /// None: retransmitted because the sender goes back. Neither its path nor the network failed.
-    GoneBack,
+    GoBackN,
 }
 
 impl LossCause {

@@ -30,7 +30,7 @@ pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::Time;
 use crate::cc::PullPacer;
-use crate::path::Memories;
+use crate::path::PathHistories;
 use crate::rng::Rng;
 
 /// What the connections of one host share.
@@ -46,8 +46,8 @@ use crate::rng::Rng;
 /// | [`ReceiveHalf::deadline`] | [`Receiver::on_timeout`](crate::flow::Receiver::on_timeout) | receiver |
 /// | the link is free | [`Host::next_turn`], [`Host::transmit`] | set the sender's timer, send the frame |
 /// | [`Host::grant_at`] | [`Host::grant`], [`Host::pull_port`] | send the pull |
-/// | a sending half begins | [`Host::recall`] | |
-/// | a connection ends | [`Host::remember`], [`Host::close`] | |
+/// | a sending half begins | [`Host::restore_history`] | |
+/// | a connection ends | [`Host::save_history`], [`Host::close`] | |
 ///
 /// - *receiver*: take messages ([`Receiver::message_completed`](crate::flow::Receiver::message_completed)), send the
 ///   frames of [`ReceiveHalf::poll_control`], set its timer.
@@ -63,7 +63,7 @@ pub struct Host {
     /// Created by the first request for credit.
     pacer: Option<Box<PullPacer>>,
     link_bps: u64,
-    memories: Memories,
+    memories: PathHistories,
     /// The source of the host's random choices.
     pub rng: Rng,
 }
@@ -72,21 +72,21 @@ impl Host {
     /// Creates a host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {
-        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
+        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: PathHistories::default(), rng }
     }
 
     /// Gives a new sending half what earlier connections measured of the paths to host `peer`.
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub fn recall(&self, now: Time, peer: u128, half: &mut SendHalf) {
+    pub fn restore_history(&self, now: Time, peer: u128, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
-            half.sender.recall(now, learned);
+            half.sender.restore_history(now, learned);
         }
     }
 
     /// Keeps what a sending half that ends has measured of the paths to host `peer`.
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub fn remember(&mut self, peer: u128, half: &SendHalf) {
-        if let Some(learned) = half.sender.remember() {
+    pub fn save_history(&mut self, peer: u128, half: &SendHalf) {
+        if let Some(learned) = half.sender.path_history() {
             self.memories.keep(peer, learned);
         }
     }

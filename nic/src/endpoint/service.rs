@@ -105,7 +105,7 @@ impl Machine {
     fn end(&mut self, index: u32) -> Option<Box<Connection>> {
         let connection = self.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.shared.host.remember(connection.peer.number(), &flow.sending);
+            self.shared.host.save_history(connection.peer.number(), &flow.sending);
         }
         Some(connection)
     }

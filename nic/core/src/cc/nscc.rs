@@ -170,7 +170,7 @@ impl Nscc {
     //= docs/specs/nscc.md#NSC-10 losses
     pub(super) fn adapt_to_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
-        self.on_gone_back(bytes);
+        self.on_go_back(bytes);
         if !cause.is_trim() {
             return false;
         }
@@ -271,7 +271,7 @@ impl CongestionControl for Nscc {
         }
     }
 
-    fn on_gone_back(&mut self, bytes: u32) {
+    fn on_go_back(&mut self, bytes: u32) {
         self.state.in_flight = self.state.in_flight.saturating_sub(u64::from(bytes));
     }
 

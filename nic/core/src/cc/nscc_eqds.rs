@@ -40,9 +40,9 @@ impl CongestionControl for NsccEqds {
         self.credit.on_loss(now, bytes, cause);
     }
 
-    fn on_gone_back(&mut self, bytes: u32) {
-        self.window.on_gone_back(bytes);
-        self.credit.on_gone_back(bytes);
+    fn on_go_back(&mut self, bytes: u32) {
+        self.window.on_go_back(bytes);
+        self.credit.on_go_back(bytes);
     }
 
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {

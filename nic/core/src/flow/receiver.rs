@@ -38,7 +38,7 @@ pub struct Arrival {
     /// Whether the last port of the path trimmed it, by its DSCP.
     pub last_port: bool,
     /// Whether it arrived on another shard's queue and was handed over.
-    pub astray: bool,
+    pub misrouted: bool,
 }
 
 /// What the receiver did with a data frame.
@@ -124,7 +124,7 @@ struct PullTarget {
 impl Receiver {
     /// Creates a receiver.
     pub fn new(config: &FlowConfig) -> Self {
-        let config = config.sanitised();
+        let config = config.clamped();
         let window_packets = config.window_packets;
         let go_back = match &config.receiver {
             ReceiverConfig::GoBackN(own) => Some(GoBackN::new(own)),
@@ -225,7 +225,7 @@ impl Receiver {
             marked_packets: pending.marked_packets,
             marked: pending.marked,
             trimmed: pending.trimmed,
-            astray: pending.astray,
+            misrouted: pending.misrouted,
             max_data: self.grant.advertised,
             echoes: pending.echoes,
         };

@@ -107,7 +107,7 @@ impl ReceiveHalf {
     /// Creates a receiving half.
     pub fn new(config: &FlowConfig) -> Self {
         let eqds = config.cc.eqds();
-        let sane = config.sanitised();
+        let sane = config.clamped();
         let pull_bytes = eqds.pull_bytes(sane.packet_bytes());
         Self {
             receiver: Receiver::new(config),

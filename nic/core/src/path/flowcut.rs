@@ -17,7 +17,7 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, Publisher, Rng, Scheme, SendInfo, Time,
+    AckInfo, Admission, Balancer, Ev, Features, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, Time,
     draw, draw_lasting, draw_other,
 };
 
@@ -218,8 +218,8 @@ impl Scheme for Flowcut {
 
 impl Balancer for Flowcut {
     //= docs/specs/flowcut.md#FLC-43 lowest packet first
-    fn offers(&self) -> Offers {
-        Offers { hold_back: true, lowest_first: true, ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { delays_packets: true, lowest_first: true, ..Features::default() }
     }
 
     //= docs/specs/flowcut.md#FLC-1 one path for a flowcut

@@ -4,7 +4,7 @@
 mod buffer;
 mod config;
 mod freezing;
-mod recall;
+mod history;
 mod settled;
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,8 @@ use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::{KnownPaths, Order};
 use super::suspicion::{Suspicion, overdue_ps};
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, PathEvs, ProbeInfo, Remembered,
-    Rng, Scheme, Section, SendInfo, Time, Trailer,
+    AckInfo, Balancer, Ev, Features, Flight, LossCause, LossInfo, Now, PacketInfo, Path, PathEvs, PathHistory,
+    ProbeInfo, Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
 use crate::event::{Choice, Publisher};
 
@@ -106,8 +106,8 @@ impl Scheme for RepsPlus {
 }
 
 impl Balancer for RepsPlus {
-    fn offers(&self) -> Offers {
-        Offers {
+    fn features(&self) -> Features {
+        Features {
             sprays: true,
             reuses: true,
             probing: true,
@@ -115,7 +115,7 @@ impl Balancer for RepsPlus {
             sections: true,
             gap_rule: true,
             packet_feedback: true,
-            ..Offers::default()
+            ..Features::default()
         }
     }
 
@@ -248,11 +248,11 @@ impl Balancer for RepsPlus {
         self.on_answer(now, answer, publisher);
     }
 
-    fn remember(&self) -> Option<Remembered> {
+    fn path_history(&self) -> Option<PathHistory> {
         self.learned()
     }
 
-    fn recall(&mut self, now: Now<'_>, learned: &Remembered) {
+    fn restore_history(&mut self, now: Now<'_>, learned: &PathHistory) {
         self.begin_with(now, learned);
     }
 }

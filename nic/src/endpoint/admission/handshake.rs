@@ -44,7 +44,7 @@ impl Machine {
         }
         self.make_room();
         let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
-        let config = config.sanitised();
+        let config = config.clamped();
         let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.shared.deadlines.set(index, now);
@@ -168,11 +168,11 @@ impl Machine {
     fn accepting(&self, peer: Peer, connect: &Terms) -> FlowConfig {
         #[cfg(any(test, feature = "lab"))]
         if let Some(expected) = self.expected.get(&(peer.address, connect.connection)) {
-            return expected.sanitised();
+            return expected.clamped();
         }
         #[cfg(not(any(test, feature = "lab")))]
         let _ = (peer, connect);
-        self.config.flow.sanitised()
+        self.config.flow.clamped()
     }
 
     /// Exchanges keys with the next client.
@@ -505,7 +505,7 @@ impl Machine {
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now, &connection.reachable);
         }
-        self.shared.host.recall(now, connection.peer.number(), &mut sending);
+        self.shared.host.restore_history(now, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         self.opened += 1;
         connection.stage = Stage::Open;

@@ -72,7 +72,7 @@ impl Liar {
                     marked_packets: small,
                     marked: self.flag(),
                     trimmed: self.flag(),
-                    astray: self.flag(),
+                    misrouted: self.flag(),
                     max_data: self.number(),
                     echoes,
                 })

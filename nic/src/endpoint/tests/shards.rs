@@ -112,8 +112,8 @@ fn keys_change_between_all_shards() {
     rig.audit();
 }
 
-/// The share of the second host's frames that come astray, once every shard has sent it some messages.
-fn astray(balancer: BalancerKind, shards: usize) -> f64 {
+/// The share of the second host's frames that come misrouted, once every shard has sent it some messages.
+fn misrouted(balancer: BalancerKind, shards: usize) -> f64 {
     let mut rig = rig_with(Steering::Hash, balancer, shards);
     let connections: Vec<_> =
         (0..shards).map(|shard| rig.endpoints[shard].connect(rig.now, peer(1, false), None).unwrap()).collect();
@@ -141,7 +141,7 @@ const SPRAYING: [BalancerKind; 3] = [BalancerKind::Ops, BalancerKind::Reps, Bala
 #[test]
 fn senders_that_recycle_keep_to_values_of_the_right_queue() {
     // Three queues are no bits of a hash.
-    let [ops, reps, plus] = SPRAYING.map(|balancer| astray(balancer, 3));
+    let [ops, reps, plus] = SPRAYING.map(|balancer| misrouted(balancer, 3));
     assert!(ops > 0.6 && reps < 0.3 && plus < 0.2, "two of three queues are wrong: {ops}, {reps}, {plus}");
 }
 
@@ -150,10 +150,10 @@ fn senders_that_recycle_keep_to_values_of_the_right_queue() {
 fn senders_that_spray_learn_which_values_are_of_the_right_queue() {
     // Of 1,024 values 256 and more are of the right one of up to four.
     for shards in [2, 4] {
-        let shares = SPRAYING.map(|balancer| astray(balancer, shards));
+        let shares = SPRAYING.map(|balancer| misrouted(balancer, shards));
         assert!(shares.iter().all(|share| *share < 0.1), "{shards} queues, one of 16 packets to learn: {shares:?}");
     }
-    let ecmp = astray(BalancerKind::Ecmp, 2);
+    let ecmp = misrouted(BalancerKind::Ecmp, 2);
     assert!([0.0, 0.5, 1.0].iter().any(|share| (ecmp - share).abs() < 0.1), "each connection has its path: {ecmp}");
 }
 

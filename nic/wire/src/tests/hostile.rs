@@ -265,7 +265,7 @@ fn an_ack_whose_echoes_cannot_be_is_refused() {
 fn spare_marks_are_ignored() {
     let Some((Body::Ack(ack), _)) = bodies().pop() else { panic!("the last sample is an Ack") };
     // Flags are the common header's.
-    let ack = Ack { trimmed: false, astray: false, ..ack };
+    let ack = Ack { trimmed: false, misrouted: false, ..ack };
     let mut header = [0; 100];
     ack.emit(&mut header).unwrap();
     header[92] = 0xff;

@@ -101,7 +101,7 @@ impl Sender {
     fn settle(&mut self, now: Time, ack: &Ack, repairs: &mut Repairs) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt().min_ps();
-        let Self { recovery, segmenter, frames, balancer, offers, path, .. } = self;
+        let Self { recovery, segmenter, frames, balancer, features, path, .. } = self;
         let now = path.at(now);
         let header_bytes = frames.header_bytes;
         let reported = ack.packets > 0 && ack.port.ev(path.evs.into()).is_some();
@@ -116,7 +116,7 @@ impl Sender {
             if record.sent_at == ack.timestamp_echo {
                 tally.echoed = Some(record.payload_bytes);
             }
-            if offers.packet_feedback {
+            if features.packet_feedback {
                 let was_lost = record.lost().is_some();
                 let info = PacketInfo { psn, ev: record.ev, bytes, sent_at: record.sent_at, was_lost, reported };
                 balancer.on_packet_acked(now, &info);
@@ -187,12 +187,12 @@ impl Sender {
         if !reports {
             return;
         }
-        if (ack.astray || self.right_queue.is_some()) && self.offers.sprays {
+        if (ack.misrouted || self.right_queue.is_some()) && self.features.sprays {
             self.learn_right_queue(ack);
         }
         info.window_bytes = self.cc.window_bytes(&self.path);
         //= docs/specs/transport.md#TRN-64 as if it had been marked
-        info.marked |= ack.astray;
+        info.marked |= ack.misrouted;
         if !ack.echoes.is_empty() {
             self.on_echoes(now, ack, info.rtt_ps);
         }
@@ -208,7 +208,7 @@ impl Sender {
     fn learn_right_queue(&mut self, ack: &Ack) {
         let right = self.right_queue.get_or_insert_default();
         let evs = self.path.evs.into();
-        right.learn(ack.port, evs, ack.astray);
+        right.learn(ack.port, evs, ack.misrouted);
         ack.echoes.iter().filter(|(_, marked)| !marked).for_each(|(port, _)| right.learn(port, evs, false));
     }
 
@@ -260,7 +260,7 @@ impl Sender {
         self.stats.on_loss(cause);
         let counts = self.learn_loss(now, cause);
         match cause {
-            LossCause::GoneBack => self.cc.on_gone_back(bytes),
+            LossCause::GoBackN => self.cc.on_go_back(bytes),
             // Credit is counted in packets, and a lost one has used some.
             _ if !counts && !self.cc.uses_credit() => {}
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),
@@ -278,7 +278,7 @@ impl Sender {
             is_early: self.recovery.has_gap_rule(),
         };
         //= docs/specs/go-back-n.md#GBN-5 reported losses
-        if cause != LossCause::GoneBack || self.offers.packet_feedback {
+        if cause != LossCause::GoBackN || self.features.packet_feedback {
             self.balancer.on_loss(self.path.at(now), &loss, publisher);
         }
         self.watch_drain(now);

@@ -29,7 +29,7 @@ impl Sender {
         // Packets already waiting are the highest: the sender has not reached them again.
         let end = board.first_lost().map_or(board.next_psn(), |(psn, _)| psn);
         for psn in (first..end).rev() {
-            self.lose(now, psn, if psn == first { cause } else { LossCause::GoneBack }, publisher);
+            self.lose(now, psn, if psn == first { cause } else { LossCause::GoBackN }, publisher);
         }
     }
 }

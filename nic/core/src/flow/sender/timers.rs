@@ -13,7 +13,7 @@ impl Sender {
             return None;
         }
         let mut at = self.give_up_deadline().min(self.paced_until).min(self.retry.deadline);
-        if self.offers.timer() {
+        if self.features.timer() {
             at = at.min(self.balancer_deadline());
         }
         at = at.min(self.recovery.deadline());

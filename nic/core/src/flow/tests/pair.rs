@@ -140,7 +140,7 @@ impl Pair {
             busy_until: BTreeMap::new(),
             pacer: PullPacer::new(config.path.link_bps, config.cc.eqds().pull_rate),
             pull_entry: None,
-            bound: config.sanitised().credit_bound(),
+            bound: config.clamped().credit_bound(),
             messages: messages.to_vec(),
             queued: 0,
             first_message: 0,
@@ -351,7 +351,7 @@ impl Pair {
 
     /// Whether the balancer admits packets beyond the window.
     fn admits_itself(&self) -> bool {
-        self.sender.balancer().offers().hold_back
+        self.sender.balancer().features().delays_packets
     }
 
     fn take_events(&mut self) {

@@ -317,13 +317,13 @@ fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
 #[test]
 fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs: 4, ..config() });
-    for (psn, astray) in [false, true, true, true].into_iter().enumerate() {
-        rig.receiver.on_data(Time::ZERO, &Arrival { astray, ..arrival(packet(psn as u64)) });
+    for (psn, misrouted) in [false, true, true, true].into_iter().enumerate() {
+        rig.receiver.on_data(Time::ZERO, &Arrival { misrouted, ..arrival(packet(psn as u64)) });
     }
     let acks = rig.acks();
     assert!(acks[0].echoes.iter().map(|(_, marked)| marked).eq([false, true, true]));
     assert_eq!(
-        (acks[0].astray, acks[0].marked, acks[0].marked_packets, rig.receiver.stats().marked),
+        (acks[0].misrouted, acks[0].marked, acks[0].marked_packets, rig.receiver.stats().marked),
         (true, false, 0, 0)
     );
 }

@@ -134,7 +134,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     while sender.poll_transmit(FIRST, &mut rng, &mut ()).is_some() {}
     sender.on_nack(at(US), &nack(1, FIRST.next()), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (0, 1));
-    assert!(!sender.balancer().offers().sections && LossCause::Missing != LossCause::Trimmed);
+    assert!(!sender.balancer().features().sections && LossCause::Missing != LossCause::Trimmed);
 }
 
 //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire

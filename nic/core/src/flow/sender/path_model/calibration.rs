@@ -57,7 +57,7 @@ enum Phase {
 }
 
 impl Calibration {
-    /// `reuses`: whether the balancer [reuses](crate::path::Offers::reuses) paths.
+    /// `reuses`: whether the balancer [reuses](crate::path::Features::reuses) paths.
     pub fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
             rto: config.rto,
@@ -278,7 +278,7 @@ impl Calibration {
         // Twice what arrived: a rate equal to what arrived could never rise.
         let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(path.packet_bytes);
         let (link_bps, version) = (rate_bps(bytes, base_rtt_ps), path.version.wrapping_add(1));
-        *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.sanitised();
+        *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.clamped();
         self.is_due = true;
     }
 }

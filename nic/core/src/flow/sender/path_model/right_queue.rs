@@ -36,9 +36,9 @@ const MISTAKES: u8 = 32;
 
 impl RightQueue {
     /// Takes the report on a packet's port, unless it is outside the `evs` values.
-    pub fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
+    pub fn learn(&mut self, port: EvPort, evs: u32, misrouted: bool) {
         let (is_ours, port) = (port.ev(evs).is_some(), port.number());
-        match astray {
+        match misrouted {
             _ if self.mistakes == MISTAKES || !is_ours => {}
             true if self.has_base && self.residue(port) == 0 => {
                 *self = Self { mistakes: self.mistakes + 1, ..Self::default() };
@@ -123,29 +123,29 @@ mod tests {
             Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
         }
 
-        /// Sends so many packets. Returns how many of the last thousand came astray, and how many
+        /// Sends so many packets. Returns how many of the last thousand came misrouted, and how many
         /// ports they used.
         fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
             let mut last = Vec::new();
             for number in 0..packets {
                 let drawn = draw(EVS as u16, &mut self.rng);
                 let port = self.right.choose(drawn, EVS, &mut self.rng).port(EVS);
-                let astray = !is_right(port.number());
+                let misrouted = !is_right(port.number());
                 if number % self.every == 0 {
-                    self.told.push_back((port, astray));
+                    self.told.push_back((port, misrouted));
                 }
                 // Late ones are told out of order.
                 let late = self.delay.div_ceil(self.every);
                 if self.told.len() > late {
                     let at = self.rng.next_u32() as usize % (1 + late / 4);
-                    let (port, astray) = self.told.remove(at).unwrap();
-                    self.right.learn(port, EVS, astray);
+                    let (port, misrouted) = self.told.remove(at).unwrap();
+                    self.right.learn(port, EVS, misrouted);
                 }
-                last.push((port.number(), astray));
+                last.push((port.number(), misrouted));
             }
             let last = &last[last.len() - 1000..];
             let ports: HashSet<_> = last.iter().map(|(port, _)| port).collect();
-            (last.iter().filter(|(_, astray)| *astray).count(), ports.len())
+            (last.iter().filter(|(_, misrouted)| *misrouted).count(), ports.len())
         }
     }
 
@@ -159,10 +159,10 @@ mod tests {
             let of = |port| (toeplitz(key, port) ^ rest) & ((1 << bits) - 1);
             // Keys that leave the queue without ports are of no use to anybody.
             let queue = of((queue % EVS) as u16 + 1);
-            let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
+            let (misrouted, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
             // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a
             // hundred million cases.
-            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
+            prop_assert!(misrouted <= 10 && ports > 500, "{misrouted} of 1,000 misrouted, by {ports} ports");
         }
     }
 
@@ -172,8 +172,11 @@ mod tests {
         for (every, delay, changes) in [(1, 0, 40), (8, 67, 4), (4, 1000, 12)] {
             let mut run = Run::new(every, delay);
             for change in 0..changes {
-                let (astray, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
-                assert!(astray <= 5 && ports > 800, "{every}, {delay}, {change}: {astray} astray, {ports} ports");
+                let (misrouted, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
+                assert!(
+                    misrouted <= 5 && ports > 800,
+                    "{every}, {delay}, {change}: {misrouted} misrouted, {ports} ports"
+                );
             }
         }
     }
@@ -181,8 +184,8 @@ mod tests {
     #[test]
     fn of_a_hash_that_is_not_linear_nothing_is_taken_for_known_for_long() {
         let mut run = Run::new(1, 0);
-        let (astray, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
-        assert!((550..800).contains(&astray) && ports > 900, "as without: {astray} astray, {ports} ports");
+        let (misrouted, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
+        assert!((550..800).contains(&misrouted) && ports > 900, "as without: {misrouted} misrouted, {ports} ports");
         assert_eq!(run.right.mistakes, MISTAKES);
     }
 

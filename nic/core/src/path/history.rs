@@ -6,7 +6,7 @@ use super::Ev;
 
 /// A connection's knowledge of the paths to its destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Remembered {
+pub struct PathHistory {
     /// Entropy values that came back unmarked, the oldest first; `count` are valid.
     pub good: [Ev; MAX_GOOD],
     /// The number of valid entries of `good`.
@@ -15,7 +15,7 @@ pub struct Remembered {
     pub suspect: Option<Suspect>,
 }
 
-impl Remembered {
+impl PathHistory {
     /// The entropy values that came back unmarked.
     pub fn good(&self) -> &[Ev] {
         self.good.get(..usize::from(self.count)).unwrap_or(&self.good)
@@ -33,22 +33,22 @@ pub struct Suspect {
     pub failed: bool,
 }
 
-/// Maximum number of entropy values of a [`Remembered`].
+/// Maximum number of entropy values of a [`PathHistory`].
 pub const MAX_GOOD: usize = 16;
 
 /// Knowledge of 256 hosts, by number modulo 256: 64 bytes each, allocated on first use.
 #[derive(Clone, Debug, Default)]
-pub struct Memories {
-    places: Vec<Option<(u128, Remembered)>>,
+pub struct PathHistories {
+    places: Vec<Option<(u128, PathHistory)>>,
 }
 
 const PLACES: usize = 256;
 
-const _: () = assert!(size_of::<Option<(u128, Remembered)>>() <= 64, "as the documentation says");
+const _: () = assert!(size_of::<Option<(u128, PathHistory)>>() <= 64, "as the documentation says");
 
-impl Memories {
+impl PathHistories {
     /// Stores the knowledge of the paths to `host`.
-    pub fn keep(&mut self, host: u128, learned: Remembered) {
+    pub fn keep(&mut self, host: u128, learned: PathHistory) {
         self.places.resize(PLACES, None);
         if let Some(place) = self.places.get_mut(place(host)) {
             *place = Some((host, learned));
@@ -56,7 +56,7 @@ impl Memories {
     }
 
     /// Returns the knowledge of the paths to `host`.
-    pub fn of(&self, host: u128) -> Option<&Remembered> {
+    pub fn of(&self, host: u128) -> Option<&PathHistory> {
         self.places.get(place(host))?.as_ref().filter(|(known, _)| *known == host).map(|(_, learned)| learned)
     }
 }
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn a_host_is_known_until_another_takes_its_place() {
-        let mut memories = Memories::default();
-        let learned = |count| Remembered { count, ..Remembered::default() };
+        let mut memories = PathHistories::default();
+        let learned = |count| PathHistory { count, ..PathHistory::default() };
         assert_eq!(memories.of(3), None);
         memories.keep(3, learned(1));
         memories.keep(4, learned(2));

@@ -1,21 +1,21 @@
 //! What the next connection to the same host begins with (RPP-18).
 
 use super::*;
-use crate::path::Remembered;
+use crate::path::PathHistory;
 
 impl Rig {
-    fn ends(&self) -> Option<Remembered> {
-        self.plus.remember()
+    fn ends(&self) -> Option<PathHistory> {
+        self.plus.path_history()
     }
 
-    fn begins(now_ps: u64, learned: &Remembered) -> Self {
+    fn begins(now_ps: u64, learned: &PathHistory) -> Self {
         let mut rig = Self::new(|_| {});
-        rig.plus.recall(rig.path.at_ps(now_ps), learned);
+        rig.plus.restore_history(rig.path.at_ps(now_ps), learned);
         rig
     }
 }
 
-fn good(learned: &Remembered) -> Vec<u16> {
+fn good(learned: &PathHistory) -> Vec<u16> {
     learned.good().iter().map(|ev| ev.index()).collect()
 }
 
@@ -47,7 +47,7 @@ fn what_has_learned_nothing_hands_on_nothing() {
     let mut off = Rig::new(|own| own.remember = false);
     off.ack(RTT_PS, &[7], false, 0);
     assert_eq!(off.ends(), None);
-    off.plus.recall(off.path.at_ps(RTT_PS), &with_values(3).ends().unwrap());
+    off.plus.restore_history(off.path.at_ps(RTT_PS), &with_values(3).ends().unwrap());
     assert_eq!(off.plus.valid_evs(), 1);
 }
 
@@ -94,7 +94,7 @@ fn few_values_go_without_the_suspect() {
             let paths: Vec<_> = (0..paths).map(|ev| [Ev::new(ev); 8]).collect();
             second.plus.on_reachable(second.path.at_ps(0), &paths);
         }
-        second.plus.recall(second.path.at_ps(RTT_PS), &first.ends().unwrap());
+        second.plus.restore_history(second.path.at_ps(RTT_PS), &first.ends().unwrap());
         second.plus.suspect().is_some()
     };
     assert_eq!([begins(7, 0), begins(8, 0)], [false, true]);
@@ -107,6 +107,6 @@ fn values_beyond_the_set_are_left_out() {
     let learned = with_values(3).ends().unwrap();
     let mut few = Rig::new(|_| {});
     few.path.evs = 102;
-    few.plus.recall(few.path.at_ps(RTT_PS), &learned);
+    few.plus.restore_history(few.path.at_ps(RTT_PS), &learned);
     assert_eq!(few.plus.valid_evs(), 2);
 }

@@ -2,17 +2,17 @@
 
 use super::{RepsPlus, Suspicion};
 use crate::now::Now;
-use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
+use crate::path::{Ev, MAX_GOOD, PathHistory, Suspect};
 
 impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub(super) fn learned(&self) -> Option<Remembered> {
+    pub(super) fn learned(&self) -> Option<PathHistory> {
         if !self.settings.remember {
             return None;
         }
         let suspicion = self.state.suspicion;
         let to_remember = |ev| Suspect { ev, wait: suspicion.wait(), failed: suspicion.has_failed() };
-        let mut learned = Remembered { suspect: self.suspect().map(to_remember), ..Remembered::default() };
+        let mut learned = PathHistory { suspect: self.suspect().map(to_remember), ..PathHistory::default() };
         for ev in self.state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
             if !learned.good().contains(&ev)
                 && let Some(slot) = learned.good.get_mut(usize::from(learned.count))
@@ -26,7 +26,7 @@ impl RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub(super) fn begin_with(&mut self, now: Now<'_>, learned: &Remembered) {
+    pub(super) fn begin_with(&mut self, now: Now<'_>, learned: &PathHistory) {
         if !self.settings.remember {
             return;
         }
