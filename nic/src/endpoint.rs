@@ -384,7 +384,7 @@ impl<D: Device> Endpoint<D> {
         if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
             && self.link.device.lost_program()
         {
-            *error = ConnectionError::NothingArrives;
+            *error = ConnectionError::NoXdpProgram;
         }
         Some(event)
     }

@@ -178,7 +178,7 @@ impl Connection {
         if now.since(self.last_arrival) >= self.config.give_up_ps / 2 {
             return ConnectionError::PeerUnresponsive;
         }
-        ConnectionError::LongLost { bytes: self.config.packet_bytes() - ETHERNET_HEADER }
+        ConnectionError::MtuBlackHole { bytes: self.config.packet_bytes() - ETHERNET_HEADER }
     }
 
     pub(crate) fn close_frame(&self, reason: CloseReason, acknowledgement: bool) -> Body {

@@ -43,7 +43,7 @@ impl HostConfig {
     /// # Errors
     /// The MTU is too small.
     pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
-        let config = EndpointConfig::real(address, interface.station().mac, interface.longest_packet());
+        let config = EndpointConfig::real(address, interface.l3_interface().mac, interface.longest_packet());
         let mut endpoint = config.map_err(|error| match error {
             ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
             other => NetError::Netlink(other.to_string()),

@@ -54,7 +54,7 @@ impl Source {
     pub fn of(interface: &Interface, address: IpAddr, timeout: Duration) -> Self {
         let (device, mtu) = (interface.index, interface.mtu);
         let permanent = PermanentNeighbours::default();
-        Self { interface: interface.station().clone(), device, mtu, address, timeout, permanent }
+        Self { interface: interface.l3_interface().clone(), device, mtu, address, timeout, permanent }
     }
 
     /// Returns the Ethernet address of the next hop to `peer`, resolved by the kernel if necessary,
@@ -93,7 +93,7 @@ impl Source {
             return Err(NetError::NoLink(interface));
         }
         let what = if hop == peer { "the peer itself".into() } else { format!("the router to {peer}") };
-        Err(NetError::Silent { hop, what, interface })
+        Err(NetError::NeighbourUnreachable { hop, what, interface })
     }
 
     async fn has_link(&self, handle: &Handle) -> Result<bool, NetError> {

@@ -68,7 +68,8 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         Admission::Window
     }
 
-    /// With [`Features::delays_packets`]: whether it waits until nothing is in flight, to change paths.
+    /// With [`Features::delays_packets`]: whether it waits until nothing is in flight, to change
+    /// paths.
     fn is_draining(&self) -> bool {
         false
     }

@@ -30,7 +30,7 @@ pub(super) fn is_wanted(config: &XskConfig, zero_copy: bool) -> bool {
 fn wins(interface: &str) -> bool {
     let Ok(nic) = Ethtool::open(interface) else { return false };
     let driver = nic.driver().unwrap_or_default().name;
-    let is_known = drivers::running().is_some_and(|kernel| drivers::busy_polling_wins(&driver, kernel));
+    let is_known = drivers::running_kernel().is_some_and(|kernel| drivers::busy_poll_is_faster(&driver, kernel));
     let queues = nic.channels().unwrap_or_default().receiving().max(1) as usize;
     is_known && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > queues)
 }
@@ -50,7 +50,7 @@ pub(super) fn prefer(socket: &impl AsRawFd) -> io::Result<()> {
     options
         .into_iter()
         .try_for_each(|(option, value): (_, libc::c_int)| sys::set_option(socket, libc::SOL_SOCKET, option, value))?;
-    match drivers::running() {
+    match drivers::running_kernel() {
         Some(kernel) if kernel >= NAPI_AT_BIND && napi(socket) == 0 => Err(io::Error::other(
             "nothing would be polled: the driver does not tell this kernel who serves the queue (netif_queue_set_napi)",
         )),
@@ -98,7 +98,7 @@ impl Deferral {
     /// Returns `None` where the values are set already, or /sys is that of another namespace or
     /// read-only: sockets poll there too, with interrupts on.
     fn begin(interface: &Interface) -> Option<Self> {
-        let folder = interface.folder()?;
+        let folder = interface.sysfs_dir()?;
         let files: Vec<(PathBuf, String)> = DEFERRAL
             .iter()
             .map(|(name, _)| Some((folder.join(name), fs::read_to_string(folder.join(name)).ok()?)))

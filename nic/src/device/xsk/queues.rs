@@ -74,18 +74,18 @@ impl XskInterface {
     /// shard sends from its first queue.
     ///
     /// # Errors
-    /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise
-    /// as [`XskDevice::open`].
+    /// [`OpenError::QueuesUnavailable`] when one of several cannot be opened or there are too many,
+    /// otherwise as [`XskDevice::open`].
     pub(super) fn open_all(config: &XskConfig, most: u32, shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
         let (queues, one) = receive_queues(config)?;
-        let not_all = |why: String| OpenError::NotAll { interface: config.interface.clone(), queues, one, why };
+        let fail = |why: String| OpenError::QueuesUnavailable { interface: config.interface.clone(), queues, one, why };
         if queues > most {
-            return Err(not_all(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
+            return Err(fail(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
         }
         Self::open_each(config, &(0..queues).collect::<Vec<_>>(), shards, ports).map_err(|(at, error)| match at {
             // With one queue, opening that alone would fail too.
             0 => error,
-            _ => not_all(error.to_string()),
+            _ => fail(error.to_string()),
         })
     }
 

@@ -26,7 +26,7 @@ impl Rules {
     pub(super) fn begin(nic: &Ethtool, interface: &str) -> io::Result<Option<Self>> {
         let Some(heeds) = nic.feature(Feature::NTUPLE)? else { return Ok(None) };
         let driver = nic.driver().unwrap_or_default().name;
-        if !heeds && drivers::resets_for_rules(&driver) {
+        if !heeds && drivers::resets_link_for_rules(&driver) {
             return Err(io::Error::other(format!(
                 "{driver} resets its link to heed rules, so let it always: `ethtool -K {interface} ntuple on`"
             )));

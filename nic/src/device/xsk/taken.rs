@@ -31,12 +31,12 @@ pub struct TakenOver {
     /// How the program is attached; [`AttachMode::Generic`] is slower and worth a warning.
     pub mode: AttachMode,
     /// Why the driver did not accept the program natively: the kernel's message.
-    pub refusal: Option<String>,
+    pub native_error: Option<String>,
     /// Whether the driver accesses the frames directly, on all queues; otherwise the kernel copies.
     pub zero_copy: bool,
     /// Why zero-copy was not tried: it is known to fail with this driver and kernel, and was not
     /// required.
-    pub distrust: Option<String>,
+    pub zero_copy_defect: Option<String>,
     /// `Some` if the threads busy-poll: whether interrupts are deferred meanwhile.
     pub busy_polls: Option<bool>,
     /// The number of queues with a socket.
@@ -46,7 +46,7 @@ pub struct TakenOver {
     /// The number of NIC rules that direct frames to a queue of their shard, or to the only queue.
     pub rules: usize,
     /// Why there are no rules although the driver supports them.
-    pub rules_refused: Option<String>,
+    pub rules_error: Option<String>,
 }
 
 impl Taken {

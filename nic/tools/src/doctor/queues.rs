@@ -109,7 +109,7 @@ fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check
         Some(true) => {
             Check::ok("rules", format!("on: commands with several threads or --queue set and remove 64{there}"))
         }
-        Some(false) if drivers::resets_for_rules(driver) => {
+        Some(false) if drivers::resets_link_for_rules(driver) => {
             let feature = |on| Setting::Feature { name: Feature::NTUPLE.into(), on };
             let found =
                 format!("off, and {driver} resets its link to enable them: threads forward frames to each other");

@@ -197,7 +197,7 @@ fn a_driver_that_refuses_the_program_is_told() {
     });
 }
 
-/// Only if the kernel supports them; `fitness` covers all kinds.
+/// Only if the kernel supports them; `support` covers all kinds.
 #[test]
 fn what_an_interface_really_is_is_told() {
     on_veth(|| {

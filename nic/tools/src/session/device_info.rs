@@ -60,19 +60,19 @@ pub struct Interface {
 
 impl Interface {
     fn of(taken: &TakenOver) -> Self {
-        let TakenOver { interface, refusal, distrust, rules_refused, .. } = taken.clone();
+        let TakenOver { interface, native_error, zero_copy_defect, rules_error, .. } = taken.clone();
         Self {
-            longest: refusal.as_ref().and_then(|_| interface.mtu_too_long_for()),
+            longest: native_error.as_ref().and_then(|_| interface.mtu_too_long_for()),
             name: interface.name,
             xdp: if taken.mode == AttachMode::Native { "native" } else { "generic" },
-            refused: refusal,
+            refused: native_error,
             zero_copy: taken.zero_copy,
-            distrust,
+            distrust: zero_copy_defect,
             busy_polls_alone: taken.busy_polls,
             queues: taken.queues,
             threads: taken.shards,
             rules: taken.rules,
-            rules_refused,
+            rules_refused: rules_error,
         }
     }
 }

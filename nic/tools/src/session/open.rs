@@ -63,7 +63,7 @@ impl Request<'_> {
     fn xdp(self) -> Outcome<HostConfig> {
         let Self { arguments, peer, path, .. } = self;
         let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
-        interface.check_free().map_err(without_rights)?;
+        interface.check_available().map_err(without_rights)?;
         let address = own_address(&interface, arguments.steered.from, peer)?;
         let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
         let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
@@ -112,7 +112,7 @@ impl Request<'_> {
 
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let error = error.into();
-    if let TakeOverError::Net(NetError::Unfit { .. }) = error {
+    if let TakeOverError::Net(NetError::Unsuitable { .. }) = error {
         return Failure::refused(format!("{error}: --device udp, on all hosts"));
     }
     let has_rights = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);

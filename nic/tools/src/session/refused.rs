@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use spray_nic::Endpoint;
 use spray_nic::device::Nic;
-use spray_nic::net::{Refusal, Refusals};
+use spray_nic::net::{IcmpErrors, Unreachable};
 
 use crate::failure::Failure;
 use crate::note;
@@ -17,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Watch {
     peer: Option<IpAddr>,
     /// For XDP, whose sockets have no error queue; `None` without the privilege.
-    socket: Option<Refusals>,
+    socket: Option<IcmpErrors>,
     looked_at: Option<Instant>,
-    first: Option<Refusal>,
+    first: Option<Unreachable>,
 }
 
 impl Watch {
@@ -28,7 +28,7 @@ impl Watch {
         let own = endpoint.config();
         let mut peer = peer.filter(|peer| *peer != own.address);
         let socket = match endpoint.device() {
-            Nic::Xdp(_) => peer.and_then(|_| Refusals::open(own.address, own.ports).ok()),
+            Nic::Xdp(_) => peer.and_then(|_| IcmpErrors::open(own.address, own.ports).ok()),
             Nic::Udp(device) => {
                 peer = peer.filter(|_| device.queue_errors(true).is_ok());
                 None
@@ -59,12 +59,12 @@ impl Watch {
         }
     }
 
-    fn next(&self, endpoint: &Endpoint<Nic>) -> Option<Refusal> {
+    fn next(&self, endpoint: &Endpoint<Nic>) -> Option<Unreachable> {
         match endpoint.device() {
             Nic::Xdp(_) => self.socket.as_ref()?.poll(),
             Nic::Udp(device) => device.sending_sockets().find_map(|socket| {
                 let IcmpError { kind: (kind, code, _), by, to, .. } = icmp_error(socket)?;
-                Refusal::new(by, to?, kind, code)
+                Unreachable::new(by, to?, kind, code)
             }),
         }
     }
@@ -77,6 +77,6 @@ impl Watch {
     }
 }
 
-fn what(Refusal { by, to, why }: &Refusal) -> String {
+fn what(Unreachable { by, to, why }: &Unreachable) -> String {
     format!("{by} answers by ICMP that frames to {to} do not arrive: {why}")
 }

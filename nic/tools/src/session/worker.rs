@@ -83,5 +83,5 @@ impl Wake {
 }
 
 pub(super) fn strays(endpoint: &Endpoint<Nic>) -> u64 {
-    endpoint.device().xdp().map_or(0, XskInterface::strays)
+    endpoint.device().xdp().map_or(0, XskInterface::frames_without_socket)
 }

@@ -75,7 +75,7 @@ fn interrupts_come_back_however_the_process_ends() {
             }
         }
         // What somebody else has set stays.
-        std::fs::write(found.folder().unwrap().join("gro_flush_timeout"), "7").unwrap();
+        std::fs::write(found.sysfs_dir().unwrap().join("gro_flush_timeout"), "7").unwrap();
         assert!(begin(interface).is_none());
         assert_eq!(values(interface), ["0\n", "7\n"]);
     };
@@ -85,7 +85,7 @@ fn interrupts_come_back_however_the_process_ends() {
 /// From Linux 6.13, and before that nobody knows.
 #[test]
 fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
-    if !has_root() || drivers::running() < Some((6, 13)) {
+    if !has_root() || drivers::running_kernel() < Some((6, 13)) {
         return;
     }
     let test = |interface: &str| {

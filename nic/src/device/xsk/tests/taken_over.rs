@@ -43,7 +43,7 @@ fn the_interface_and_the_peers_address_are_enough() {
             assert_eq!(connection.recv().await.unwrap().unwrap().data, "got it");
             let error = endpoint.connect(IpAddr::from([10, 77, 0, 9])).await.unwrap_err();
             assert!(error.to_string().contains("10.77.0.9, the peer itself, does not answer"), "{error}");
-            assert!(matches!(error, aio::Error::NextHop(NetError::Silent { .. })), "{error:?}");
+            assert!(matches!(error, aio::Error::NextHop(NetError::NeighbourUnreachable { .. })), "{error:?}");
             connection.close().await.unwrap();
         });
         over.wait();
@@ -69,7 +69,7 @@ fn the_interface_and_the_peers_address_are_enough() {
         });
         over.wait();
         drop(Host::open(interface).unwrap());
-        assert!(Interface::find(interface).unwrap().check_free().is_ok(), "nothing is left behind");
+        assert!(Interface::find(interface).unwrap().check_available().is_ok(), "nothing is left behind");
     };
     joined(MTU, client, server);
 }
@@ -89,7 +89,7 @@ fn a_socket_without_a_program_says_what_is_missing() {
         let peer = crate::Peer { address: [10, 77, 0, 2].into(), mac: [2, 0, 0, 0, 0, 2] };
         let error = block_on(endpoint.connect(peer)).unwrap_err();
         assert!(error.to_string().contains("Host::open"));
-        assert!(matches!(error, aio::Error::Connection(ConnectionError::NothingArrives)));
+        assert!(matches!(error, aio::Error::Connection(ConnectionError::NoXdpProgram)));
     };
     joined(MTU, other, deaf);
 }
@@ -228,10 +228,10 @@ fn what_comes_before_the_sockets_is_no_stray() {
     let taken = |interface: &str| {
         number(interface, 2);
         ready.wait();
-        let strays = |_| Host::open(interface).unwrap().endpoint.device().strays();
-        let strays: Vec<u64> = (0..5).map(strays).collect();
+        let lost = |_| Host::open(interface).unwrap().endpoint.device().frames_without_socket();
+        let lost: Vec<u64> = (0..5).map(lost).collect();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(strays, [0; 5]);
+        assert_eq!(lost, [0; 5]);
     };
     joined(MTU, other, taken);
 }
@@ -257,7 +257,7 @@ fn a_driver_that_refuses_a_program_says_why() {
         let host = Host::open_with(config.clone()).unwrap();
         let device = host.endpoint.device();
         assert_eq!(device.taken_over().mode, crate::xdp::AttachMode::Generic);
-        assert!(device.taken_over().refusal.as_ref().unwrap().ends_with("Peer MTU is too large to set XDP"));
+        assert!(device.taken_over().native_error.as_ref().unwrap().ends_with("Peer MTU is too large to set XDP"));
         assert!(!device.taken_over().zero_copy);
         drop(host);
         config.sockets.mode = BindMode::ZeroCopy;

@@ -1,19 +1,19 @@
 //! Whether an interface can be taken over: one rule for `Host::open` and `spray doctor`.
 
-use super::drivers::{mtu_limit, receives_up_to};
+use super::drivers::{max_rx_packet, mtu_limit};
 use super::ethtool::Ethtool;
-use super::verdict::Verdict;
+use super::limitation::Limitation;
 use super::{Interface, NetError};
 
 /// Whether an interface can be taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fitness {
+pub enum Support {
     /// Yes.
-    Good,
+    Full,
     /// Yes, by the kernel's slow path.
-    Slow(Verdict),
+    Slow(Limitation),
     /// No.
-    Unfit(Verdict),
+    None(Limitation),
 }
 
 /// Kinds of interfaces that aggregate others.
@@ -24,35 +24,35 @@ const ON_ANOTHER: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap",
 impl Interface {
     /// Returns whether it can be taken over. `all` are the interfaces of its network namespace, or
     /// empty if their names are irrelevant.
-    pub fn fitness(&self, all: &[Self]) -> Fitness {
-        let unfit =
-            |is: &str, why, instead: &str| Fitness::Unfit(Verdict { is: is.into(), why, instead: instead.into() });
+    pub fn support(&self, all: &[Self]) -> Support {
+        let none =
+            |is: &str, why, instead: &str| Support::None(Limitation { is: is.into(), why, instead: instead.into() });
         let kind = self.kind.as_deref().unwrap_or_default();
         let above = all.iter().find(|other| Some(other.index) == self.master);
         let of = above.and_then(|above| above.kind.as_deref()).filter(|kind| SPREAD.contains(kind));
         match (kind, above.zip(of)) {
-            _ if self.is_loopback() => unfit("the loopback", "it sends no frames to a network", NIC_INSTEAD),
-            ("dummy", _) => unfit("a dummy", "it drops all frames that it sends", NIC_INSTEAD),
+            _ if self.is_loopback() => none("the loopback", "it sends no frames to a network", NIC_INSTEAD),
+            ("dummy", _) => none("a dummy", "it drops all frames that it sends", NIC_INSTEAD),
             _ if !self.is_ethernet => {
                 let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
                 let is = format!("an interface without Ethernet{kind}");
-                unfit(&is, "its packets have no Ethernet addresses", NIC_INSTEAD)
+                none(&is, "its packets have no Ethernet addresses", NIC_INSTEAD)
             }
-            (kind, _) if SPREAD.contains(&kind) => Fitness::Unfit(self.spread(kind, all)),
-            (_, Some((above, kind))) => Fitness::Unfit(part(self, above, kind)),
-            ("bridge", _) => Fitness::Slow(slow(kind, "the member port that leads to all peers", self.members(all))),
-            (kind, _) if ON_ANOTHER.contains(&kind) => Fitness::Slow(slow(
+            (kind, _) if SPREAD.contains(&kind) => Support::None(self.spread(kind, all)),
+            (_, Some((above, kind))) => Support::None(part(self, above, kind)),
+            ("bridge", _) => Support::Slow(slow(kind, "the member port that leads to all peers", self.members(all))),
+            (kind, _) if ON_ANOTHER.contains(&kind) => Support::Slow(slow(
                 kind,
                 "the NIC below it, if it reaches the peers",
                 all.iter().filter(|other| Some(other.index) == self.lower),
             )),
-            _ => Fitness::Good,
+            _ => Support::Full,
         }
     }
 
     /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver.
     pub fn longest_packet(&self) -> u32 {
-        self.driver().and_then(|driver| receives_up_to(&driver)).map_or(self.mtu, |most| most.min(self.mtu))
+        self.driver().and_then(|driver| max_rx_packet(&driver)).map_or(self.mtu, |most| most.min(self.mtu))
     }
 
     /// Returns driver and MTU limit of native XDP, if known and below the interface's MTU.
@@ -70,8 +70,8 @@ impl Interface {
     /// # Errors
     /// What it is, why that cannot be taken over, and an alternative.
     pub fn check_kind(&self) -> Result<(), NetError> {
-        match self.fitness(&Self::all()?) {
-            Fitness::Unfit(verdict) => Err(NetError::Unfit { interface: self.name.clone(), verdict }),
+        match self.support(&Self::all()?) {
+            Support::None(limitation) => Err(NetError::Unsuitable { interface: self.name.clone(), limitation }),
             _ => Ok(()),
         }
     }
@@ -85,10 +85,10 @@ impl Interface {
         self.index == 1 && self.name == "lo"
     }
 
-    fn spread(&self, kind: &str, all: &[Self]) -> Verdict {
+    fn spread(&self, kind: &str, all: &[Self]) -> Limitation {
         let first = self.members(all).next();
         let member = first.map_or("MEMBER", |member| member.name.as_str());
-        Verdict {
+        Limitation {
             is: format!("a {kind}"),
             why: "frames are received on its members, not on it",
             instead: format!("remove a member and use that and its address (`ip link set {member} nomaster`)"),
@@ -98,18 +98,18 @@ impl Interface {
 
 const NIC_INSTEAD: &str = "use a NIC: `ip link` lists all interfaces";
 
-fn part(member: &Interface, above: &Interface, kind: &str) -> Verdict {
-    Verdict {
+fn part(member: &Interface, above: &Interface, kind: &str) -> Limitation {
+    Limitation {
         is: format!("a part of {} ({kind})", above.name),
         why: "its peers' frames arrive on any member, and the addresses are not its own",
         instead: format!("remove it and give it an address (`ip link set {} nomaster`)", member.name),
     }
 }
 
-fn slow<'a>(kind: &str, which: &str, others: impl Iterator<Item = &'a Interface>) -> Verdict {
+fn slow<'a>(kind: &str, which: &str, others: impl Iterator<Item = &'a Interface>) -> Limitation {
     let names: Vec<&str> = others.map(|other| other.name.as_str()).collect();
     let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-    Verdict {
+    Limitation {
         is: format!("a {kind}"),
         why: "it has no native XDP, so frames take the kernel's slow path",
         instead: format!("use {which}{names}"),
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn every_kind_works_or_says_what_to_use_instead() {
         let nic = Interface { master: Some(9), ..of_kind(2, "eth0", "") };
-        let said = |interface: &Interface, all: &[Interface]| match interface.fitness(all) {
-            Fitness::Good => "good".to_string(),
-            Fitness::Slow(verdict) => format!("slow: {}: {}", verdict.is, verdict.instead),
-            Fitness::Unfit(verdict) => format!("unfit: {}: {}", verdict.is, verdict.instead),
+        let said = |interface: &Interface, all: &[Interface]| match interface.support(all) {
+            Support::Full => "good".to_string(),
+            Support::Slow(limit) => format!("slow: {}: {}", limit.is, limit.instead),
+            Support::None(limit) => format!("none: {}: {}", limit.is, limit.instead),
         };
         for kind in ["", "veth", "tun"] {
             assert_eq!(said(&of_kind(2, "eth0", kind), &[]), "good", "{kind}");
@@ -140,12 +140,12 @@ mod tests {
         for kind in ["bond", "team"] {
             let all = [nic.clone(), of_kind(9, "up0", kind)];
             assert!(
-                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: remove a member")),
+                said(&all[1], &all).starts_with(&format!("none: a {kind}: remove a member")),
                 "{}",
                 said(&all[1], &all)
             );
             assert!(said(&all[1], &all).contains("`ip link set eth0 nomaster`"));
-            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): remove it")));
+            assert!(said(&all[0], &all).starts_with(&format!("none: a part of up0 ({kind}): remove it")));
         }
         let all = [nic.clone(), of_kind(9, "br0", "bridge")];
         assert_eq!(said(&all[0], &all), "good");
@@ -166,7 +166,7 @@ mod tests {
             (Interface { is_ethernet: false, ..of_kind(3, "t", "tun") }, "an interface without Ethernet (tun)"),
             (Interface { is_ethernet: false, ..of_kind(3, "ib0", "") }, "an interface without Ethernet"),
         ] {
-            assert_eq!(said(&interface, &[]), format!("unfit: {is}: {NIC_INSTEAD}"));
+            assert_eq!(said(&interface, &[]), format!("none: {is}: {NIC_INSTEAD}"));
         }
     }
 }

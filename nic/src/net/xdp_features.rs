@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Features that the driver of an interface declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Declared {
+pub struct XdpFeatures {
     /// Bits of `enum netdev_xdp_act`.
     pub xdp: u64,
     /// Maximum number of buffers per frame in zero-copy mode; 0 if the kernel does not report it.
@@ -17,7 +17,7 @@ pub struct Declared {
     pub xsk: u64,
 }
 
-impl Declared {
+impl XdpFeatures {
     const NAMES: [&str; 7] = ["basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg"];
 
     /// Queries an interface of the calling thread's network namespace.
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn loopback_declares_nothing_and_names_are_the_kernels() {
-        match Declared::of(1) {
+        match XdpFeatures::of(1) {
             Ok(declared) => assert!(!declared.native() && declared.names().is_empty()),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
         }
-        let most = Declared { xdp: 0b10_1011, ..Declared::default() };
+        let most = XdpFeatures { xdp: 0b10_1011, ..XdpFeatures::default() };
         assert_eq!(most.names(), ["basic", "redirect", "xsk-zerocopy", "rx-sg"]);
         assert!(most.native() && most.redirect() && !most.sends() && most.zero_copy() && most.fragments());
     }

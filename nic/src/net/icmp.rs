@@ -10,7 +10,7 @@ use crate::sys::set_option;
 
 /// A raw socket that receives ICMP errors about frames from an address to one of some ports.
 #[derive(Debug)]
-pub struct Refusals {
+pub struct IcmpErrors {
     socket: UdpSocket,
     own: IpAddr,
     ports: Ports,
@@ -18,7 +18,7 @@ pub struct Refusals {
 
 /// An ICMP error: *destination unreachable*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Unreachable {
     /// Its sender: the peer, or a router or firewall on the path.
     pub by: IpAddr,
     /// The destination of the frame.
@@ -27,7 +27,7 @@ pub struct Refusal {
     pub why: &'static str,
 }
 
-impl Refusal {
+impl Unreachable {
     /// Decodes type and code of ICMP or ICMPv6; `None` unless *destination unreachable*.
     pub fn new(by: IpAddr, to: IpAddr, kind: u8, code: u8) -> Option<Self> {
         let unreachable = if by.is_ipv4() { UNREACHABLE_V4 } else { UNREACHABLE_V6 };
@@ -43,7 +43,7 @@ const ICMPV6_FILTER: i32 = 1;
 const SOL_RAW: i32 = 255;
 const ICMP_BYTES: usize = 8;
 
-impl Refusals {
+impl IcmpErrors {
     /// Opens the socket. Needs CAP_NET_RAW.
     ///
     /// # Errors
@@ -63,11 +63,11 @@ impl Refusals {
     }
 
     /// Returns the next error that has arrived, if any.
-    pub fn poll(&self) -> Option<Refusal> {
+    pub fn poll(&self) -> Option<Unreachable> {
         let mut message = [0; 128];
         while let Ok((bytes, from)) = self.socket.recv_from(&mut message) {
             if let Some((to, why)) = refused(&message[..bytes], self.own, self.ports) {
-                return Some(Refusal { by: from.ip(), to, why });
+                return Some(Unreachable { by: from.ip(), to, why });
             }
         }
         None

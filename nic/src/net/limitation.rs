@@ -2,7 +2,7 @@
 
 /// Why an interface cannot be taken over, or only with restrictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Limitation {
     /// What it is, such as `a bond`.
     pub is: String,
     /// The reason.

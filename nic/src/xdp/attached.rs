@@ -9,7 +9,7 @@ use super::{ProgramInfo, SteerProgram};
 /// An XDP program attached to an interface, and the processes that hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Occupant {
+pub struct AttachedProgram {
     /// Program ID.
     pub program: u32,
     /// Program name; `None` if it has none, or without permission to read it.
@@ -30,7 +30,7 @@ pub struct Holder {
     pub link: Option<u32>,
 }
 
-impl Occupant {
+impl AttachedProgram {
     /// Collects information about the program of this ID.
     #[must_use]
     pub fn of(program: u32) -> Self {
@@ -67,7 +67,7 @@ impl Occupant {
     }
 }
 
-impl fmt::Display for Occupant {
+impl fmt::Display for AttachedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.as_ref().map_or("without a name".into(), |name| format!("`{name}`"));
         write!(f, "XDP program {} {name}, held by {}", self.program, self.owners())
@@ -109,12 +109,12 @@ mod tests {
         let text = "pos:\t0\nlink_type:\txdp\nlink_id:\t7\nprog_tag:\tabc\nprog_id:\t31\nifindex:\t2\n";
         assert_eq!((field(text, "prog_id"), field(text, "link_id"), field(text, "prog")), (Some(31), Some(7), None));
         let holder = Holder { pid: 9, name: "suricata".into(), link: Some(7) };
-        let held = Occupant { program: 31, name: Some("filter".into()), holders: vec![holder] };
+        let held = AttachedProgram { program: 31, name: Some("filter".into()), holders: vec![holder] };
         assert_eq!(held.to_string(), "XDP program 31 `filter`, held by suricata (process 9)");
         assert_eq!(held.remedy("eth0"), "stop suricata: `kill 9`, or `bpftool link detach id 7`");
-        let ours = Occupant { name: Some(SteerProgram::NAME.into()), ..held };
+        let ours = AttachedProgram { name: Some(SteerProgram::NAME.into()), ..held };
         assert!(ours.remedy("eth0").ends_with("in another network namespace"));
-        let alone = Occupant { program: 31, name: None, holders: Vec::new() };
+        let alone = AttachedProgram { program: 31, name: None, holders: Vec::new() };
         assert!(alone.to_string().starts_with("XDP program 31 without a name, held by no visible process"), "{alone}");
         assert!(alone.remedy("eth0").contains("`bpftool prog show id 31`"));
         assert!(alone.remedy("eth0").contains("`ip link set eth0 xdp off`"));
