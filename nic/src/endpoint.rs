@@ -54,7 +54,7 @@ pub use self::{
     config::{EndpointConfig, HandshakeConfig},
     connection::peer::Peer,
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
-    payload::in_place::{Lent, Sink, Source},
+    payload::in_place::{Chunk, Sink, Source},
     shard::Shard,
     stats::{ConnectionStats, EndpointStats, KindCounts},
     tap::Tap,

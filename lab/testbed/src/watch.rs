@@ -61,7 +61,7 @@ struct Counter {
 }
 
 impl Tap for Counter {
-    fn on_placed(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
+    fn on_stored(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
         self.arrivals.add(self.due_ps.load(Ordering::Relaxed), bytes);
     }
 }

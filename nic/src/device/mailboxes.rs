@@ -78,7 +78,7 @@ impl<P> Mailbox<P> {
     #[inline]
     pub(super) fn owner_of(&self, frame: &[u8]) -> Option<u8> {
         let port = self.ports.number(switch_view::udp_port(frame)?.1)?;
-        Some(self.shard.taking(port)).filter(|shard| *shard != self.shard.number())
+        Some(self.shard.shard_of_port(port)).filter(|shard| *shard != self.shard.number())
     }
 
     /// Forwards a frame to another shard, or returns one to its owner; [`wake`](Self::wake)

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received,
+    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received,
     frames::{FrameState, Frames},
     mailboxes::{Mailbox, ShardMailboxes},
 };
@@ -54,7 +54,7 @@ impl MemoryNetwork {
     /// Creates a network without devices, at time zero.
     #[must_use]
     pub fn new(config: MemoryConfig) -> Self {
-        let queues = 0..config.queues.clamp(1, Shard::MOST as u32);
+        let queues = 0..config.queues.clamp(1, Shard::MAX as u32);
         Self { shared: queues.map(|queue| Mutex::new(Wires::new(&config, queue))).collect(), config }
     }
 
@@ -353,8 +353,8 @@ impl DeviceHealth for MemoryDevice {
         DeviceStats { rx_dropped: dropped, fill_empty: dropped, ..self.stats }
     }
 
-    fn census(&self) -> FrameCensus {
-        self.frames.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.frames.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -13,7 +13,7 @@ use spray_wire::offsets::udp_payload_offset;
 use spray_wire::{Ecn, Envelope, EvPort, INITIAL_TTL};
 
 use super::frames::{FrameState, Frames};
-use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
+use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 
 mod arrivals;
 mod config;
@@ -211,8 +211,8 @@ impl DeviceHealth for UdpDevice {
         DeviceStats { rx_dropped_ring_full: self.arrivals.dropped(), ..self.stats }
     }
 
-    fn census(&self) -> FrameCensus {
-        self.frames.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.frames.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received,
+    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received,
     frames::{FrameState, Frames},
 };
 use crate::net::ethtool::{Ethtool, interface_index};
@@ -303,8 +303,8 @@ impl DeviceHealth for XskDevice {
         }
     }
 
-    fn census(&self) -> FrameCensus {
-        self.frames.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.frames.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -11,7 +11,7 @@ use spray_core::host::{FramePath, Host, Log};
 use spray_wire::{Body, Data, Frame};
 
 use super::{
-    EndpointEvent, EndpointStats, Lent, MessageId, Sink,
+    Chunk, EndpointEvent, EndpointStats, MessageId, Sink,
     connection::deadlines::Deadlines,
     connection::{Connection, Flow},
     payload::buffers::Piece,
@@ -112,7 +112,7 @@ impl Shared {
             if lent {
                 //= docs/specs/endpoint.md#END-12a zero-copy receive
                 let (connection, message) = (connection.id, MessageId(message));
-                sink.take(&Lent { connection, message, message_bytes, offset, payload });
+                sink.take(&Chunk { connection, message, message_bytes, offset, payload });
             }
             lent
         };

@@ -134,7 +134,7 @@ impl<D> Host<D> {
 }
 
 #[cfg(feature = "udp")]
-impl Host<crate::device::Nic> {
+impl Host<crate::device::AnyDevice> {
     /// Returns the peer at an address: resolved on an interface, or as given on UDP sockets.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         let interface = self.endpoint.device().xdp();

@@ -76,7 +76,7 @@ fn the_driver_of_a_veth_tells_and_takes_settings() {
         let ethtool = Ethtool::open("eth0").unwrap();
         let driver = ethtool.driver().unwrap();
         assert_eq!((driver.name.as_str(), driver.bus.as_str()), ("veth", ""));
-        assert_eq!(ethtool.channels().unwrap().receiving(), 1);
+        assert_eq!(ethtool.channels().unwrap().rx_queues(), 1);
         assert_eq!(ethtool.link_bps().unwrap(), 10_000_000_000);
         let forwarding = "rx-udp-gro-forwarding";
         assert_eq!(ethtool.feature(forwarding).unwrap(), Some(false));

@@ -39,7 +39,7 @@ impl SteerProgram {
     /// The kernel refuses it, or there are more than [`SteerProgram::ADDRESSES`].
     pub fn load(mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
         if addresses.len() > Self::ADDRESSES {
-            return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
+            return Err(ProgramError::Addresses { requested: addresses.len(), max: Self::ADDRESSES });
         }
         let object = object::load::<ProgramError>(Self::NAME, Self::OBJECT, |_| Ok(()))?;
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
@@ -178,10 +178,10 @@ mod tests {
         let mut strange = frame_to(MACS[0], own[0]);
         strange.truncate(40);
         assert!(!steer.takes(&strange), "cut off");
-        let most = [own[0]; SteerProgram::ADDRESSES + 1];
+        let too_many = [own[0]; SteerProgram::ADDRESSES + 1];
         assert!(matches!(
-            SteerProgram::load(MACS[0], &most, Ports::DEFAULT),
-            Err(ProgramError::Addresses { asked: 5, most: 4 })
+            SteerProgram::load(MACS[0], &too_many, Ports::DEFAULT),
+            Err(ProgramError::Addresses { requested: 5, max: 4 })
         ));
     }
 }

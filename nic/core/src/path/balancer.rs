@@ -13,8 +13,8 @@ use crate::rng::Rng;
 /// Chooses the entropy value (EV) of every packet of one connection.
 ///
 /// A balancer learns only from feedback to the sender and reads no clock: methods take the present
-/// time and path. Only [`Self::next_ev`] is required. [`Self::features`] declares what else a scheme
-/// does; the sender calls no other methods.
+/// time and path. Only [`Self::next_ev`] is required. [`Self::features`] declares what else a
+/// scheme does; the sender calls no other methods.
 ///
 /// # Order of calls
 ///
@@ -68,8 +68,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         Admission::Window
     }
 
-    /// With [`Features::delays_packets`]: whether it waits until nothing is in flight, to change
-    /// paths.
+    /// With [`Features::delays_packets`]: whether it drains before it changes paths.
     fn is_draining(&self) -> bool {
         false
     }

@@ -94,7 +94,7 @@ pub(super) struct Sockets {
 
 impl UdpConfig {
     /// The largest MTU that is taken from a route: that of loopback is longer.
-    pub const LARGEST_MTU: u32 = 9000;
+    pub const MAX_MTU: u32 = 9000;
 
     /// Configures sockets of a local address. The MTU is that of the default route.
     #[must_use]
@@ -150,7 +150,7 @@ impl UdpConfig {
     }
 
     fn over(way: Way) -> Self {
-        Self { address: way.from, ports: Ports::DEFAULT, evs: SOCKETS, mtu: way.mtu.min(Self::LARGEST_MTU) }
+        Self { address: way.from, ports: Ports::DEFAULT, evs: SOCKETS, mtu: way.mtu.min(Self::MAX_MTU) }
     }
 
     /// Opens the sockets. If another program has one of the ports of entropy values, only those

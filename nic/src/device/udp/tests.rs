@@ -60,7 +60,7 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
         }
     }
     device.audit().unwrap();
-    assert_eq!(device.census().free, device.census().total);
+    assert_eq!(device.frame_counts().free, device.frame_counts().total);
     all
 }
 
@@ -77,7 +77,7 @@ fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
             queue(&mut a, &b, number / 10 % 32, ecn, &payload);
             sent.push((number / 10 % 32, ecn, payload.to_vec()));
         }
-        assert_eq!(a.census().tx, 200);
+        assert_eq!(a.frame_counts().tx, 200);
         a.flush().unwrap();
         let mut received = drain(&mut b, Ports::DEFAULT);
         let key = |(ev, ecn, payload): &(u16, Ecn, Vec<u8>)| (*ev, *ecn as u8, payload.clone());
@@ -111,7 +111,7 @@ fn nothing_goes_to_the_ports_of_strangers() {
     queue(&mut a, &b, 32, Ecn::NotEct, &[]);
     let id = a.allocate().unwrap();
     a.transmit(id, 3).unwrap();
-    assert_eq!((a.stats().tx_dropped, a.census().free), (2, a.census().total));
+    assert_eq!((a.stats().tx_dropped, a.frame_counts().free), (2, a.frame_counts().total));
     a.audit().unwrap();
 }
 
@@ -126,7 +126,7 @@ fn a_full_queue_hands_frames_back() {
     a.release(id);
     assert_eq!(a.stats().tx_ring_full, 1);
     a.flush().unwrap();
-    assert_eq!((a.stats().tx_completed, a.census().tx), (256, 0));
+    assert_eq!((a.stats().tx_completed, a.frame_counts().tx), (256, 0));
 }
 
 #[test]

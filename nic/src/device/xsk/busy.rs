@@ -31,7 +31,7 @@ fn wins(interface: &str) -> bool {
     let Ok(nic) = Ethtool::open(interface) else { return false };
     let driver = nic.driver().unwrap_or_default().name;
     let is_known = drivers::running_kernel().is_some_and(|kernel| drivers::busy_poll_is_faster(&driver, kernel));
-    let queues = nic.channels().unwrap_or_default().receiving().max(1) as usize;
+    let queues = nic.channels().unwrap_or_default().rx_queues().max(1) as usize;
     is_known && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > queues)
 }
 

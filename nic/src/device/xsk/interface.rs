@@ -135,7 +135,7 @@ const TAKEN: &str = "the interface is taken over";
 /// Without rules, shards forward frames. With one shard and all queues, none are needed.
 fn begin_rules(interface: &str, queue: Option<u32>, shards: usize) -> io::Result<Option<Rules>> {
     let nic = Ethtool::open(interface)?;
-    let queues = nic.channels().map_or(1, |channels| channels.receiving());
+    let queues = nic.channels().map_or(1, |channels| channels.rx_queues());
     if queues > 1 && (queue.is_some() || shards > 1) { Rules::begin(&nic, interface) } else { Ok(None) }
 }
 

@@ -12,7 +12,7 @@ use spray_wire::Ports;
 
 use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, taken::Taken};
 use crate::device::mailboxes::{Mailbox, ShardMailboxes};
-use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
+use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
 use crate::sys::any_readable;
@@ -118,7 +118,7 @@ impl XskInterface {
         };
         let mut hands: Vec<(Shard, Vec<XskDevice>)> = Shard::all(shards).map(|shard| (shard, Vec::new())).collect();
         for (place, device) in devices.into_iter().enumerate() {
-            let server = hands[0].0.serving(place);
+            let server = hands[0].0.shard_of_queue(place);
             hands[usize::from(server)].1.push(device);
         }
         hands
@@ -148,10 +148,10 @@ impl XskInterface {
     #[inline]
     fn find(&self, id: &FrameId) -> Option<(usize, FrameId)> {
         let (place, index) = ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames));
-        if self.shard == Shard::WHOLE {
+        if self.shard == Shard::SINGLE {
             return Some((place, index));
         }
-        let is_ours = self.shard.serving(place) == self.shard.number();
+        let is_ours = self.shard.shard_of_queue(place) == self.shard.number();
         is_ours.then(|| (place / usize::from(self.shard.count()), index))
     }
 
@@ -213,7 +213,7 @@ fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> 
         (_, 0) => "combined 1",
         _ => "combined 1 rx 0",
     };
-    Ok((channels.receiving().max(1), one))
+    Ok((channels.rx_queues().max(1), one))
 }
 
 /// Returns the configuration of each of `queues` queues.
@@ -315,8 +315,8 @@ impl DeviceHealth for XskInterface {
         self.sharing.as_ref().map_or_else(|| self.stats().rx, Sharing::interface_rx_frames)
     }
 
-    fn census(&self) -> FrameCensus {
-        self.queues.iter().map(DeviceHealth::census).sum()
+    fn frame_counts(&self) -> FrameCounts {
+        self.queues.iter().map(DeviceHealth::frame_counts).sum()
     }
 
     fn audit(&self) -> Result<(), String> {

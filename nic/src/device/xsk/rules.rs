@@ -69,13 +69,13 @@ fn wanted(
     queues: &[u32],
     shards: usize,
 ) -> impl Iterator<Item = Rule> + Clone + use<'_> {
-    let whole = Shard::all(shards).next().unwrap_or(Shard::WHOLE);
+    let whole = Shard::all(shards).next().unwrap_or(Shard::SINGLE);
     (0..Ports::COUNT as u8).map(move |number| {
-        let shard = whole.taking(number);
+        let shard = whole.shard_of_port(number);
         let of_it: Vec<u32> = queues
             .iter()
             .enumerate()
-            .filter(|(place, _)| whole.serving(*place) == shard)
+            .filter(|(place, _)| whole.shard_of_queue(*place) == shard)
             .map(|(_, &queue)| queue)
             .collect();
         let turn = usize::from(number) / shards.max(1);
@@ -195,8 +195,8 @@ mod tests {
                 assert_eq!((rule.address, rule.port), (ADDRESS, Ports::DEFAULT.first() + number as u16));
                 let place = (rule.queue - 100) as usize;
                 assert_eq!(
-                    whole.serving(place),
-                    whole.taking(number as u8),
+                    whole.shard_of_queue(place),
+                    whole.shard_of_port(number as u8),
                     "port {number} of {queues:?}, {shards} shards"
                 );
                 *of_queue.entry(rule.queue).or_insert(0) += 1;

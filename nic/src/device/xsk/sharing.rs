@@ -51,7 +51,7 @@ impl Sharing {
 
     #[inline]
     fn server(&self, place: usize) -> u8 {
-        self.mailbox.shard().serving(place)
+        self.mailbox.shard().shard_of_queue(place)
     }
 
     /// Forwards a frame of this shard's queue to the shard that it is for, if that is another one.

@@ -166,14 +166,14 @@ fn two_hundred_thousand_frames_cross_without_loss() {
             for _ in 0..burst {
                 sent += u64::from(send(&mut device, sent, LEN));
             }
-            if burst > 0 || device.census().tx > 0 {
+            if burst > 0 || device.frame_counts().tx > 0 {
                 device.flush().unwrap();
             }
-            patience.check(sent, || format!("{:?} {:?}", device.stats(), device.census()));
+            patience.check(sent, || format!("{:?} {:?}", device.stats(), device.frame_counts()));
         }
         eventually("completions", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
         device.audit().unwrap();
         device.stats()
@@ -200,12 +200,12 @@ fn two_hundred_thousand_frames_cross_without_loss() {
         }
         let elapsed = begin.elapsed();
         device.audit().unwrap();
-        (device.stats(), device.census(), elapsed)
+        (device.stats(), device.frame_counts(), elapsed)
     };
-    let (tx, (rx, census, elapsed)) = joined(MTU, sender, receiver);
+    let (tx, (rx, frame_counts, elapsed)) = joined(MTU, sender, receiver);
     assert_eq!((tx.tx, tx.tx_completed, tx.tx_dropped, tx.tx_invalid), (TOTAL, TOTAL, 0, 0), "{tx:?}");
     assert_eq!((rx.rx, rx.rx_lost(), rx.fill_empty, rx.rx_invalid), (TOTAL, 0, 0, 0), "{rx:?}");
-    assert_eq!(census, FrameCensus { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
+    assert_eq!(frame_counts, FrameCounts { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
     let rate = TOTAL as f64 / elapsed.as_secs_f64();
     eprintln!(
         "{LEN} B over veth, copy mode: {:.0} kpps, {:.2} Gb/s, {:.1} frames a kick",
@@ -228,11 +228,11 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
         done.wait();
         let sent = (0..4096).filter(|&sequence| send(&mut device, sequence, 1000)).count();
         assert_eq!(sent, 2048, "half the frames are in the fill ring, the other half sent");
-        assert_eq!(device.census().tx, 2048);
+        assert_eq!(device.frame_counts().tx, 2048);
         device.flush().unwrap();
         eventually("completions", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
         device.audit().unwrap();
         let stats = device.stats();
@@ -249,7 +249,7 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
             out.len() == 2048
         });
         assert!(out.iter().zip(0..).all(|(got, sequence)| read(device.frame(&got.frame, got.len)) == sequence));
-        assert_eq!(device.census(), FrameCensus { total: 4096, free: 2048, fill: 0, held: 2048, tx: 0 });
+        assert_eq!(device.frame_counts(), FrameCounts { total: 4096, free: 2048, fill: 0, held: 2048, tx: 0 });
         device.audit().unwrap();
         done.wait();
     };
@@ -304,7 +304,7 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
         device.release(reply);
         held.drain(..).for_each(|received| device.release(received.frame));
         device.flush().unwrap();
-        assert_eq!(device.census().fill, 64);
+        assert_eq!(device.frame_counts().fill, 64);
         phase.wait();
         phase.wait();
         assert!(device.receive(&mut held, 128).unwrap() > 0);

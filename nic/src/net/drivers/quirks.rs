@@ -29,8 +29,8 @@ pub struct Environment<'a> {
 impl Environment<'_> {
     /// Returns the number of receive queues and its maximum.
     fn queues(&self) -> (u32, u32) {
-        let Channels { rx, combined, most: [most_rx, _, _, most_combined], .. } = self.channels;
-        if combined > 0 { (combined, most_combined) } else { (rx, most_rx) }
+        let Channels { rx, combined, max: [max_rx, _, _, max_combined], .. } = self.channels;
+        if combined > 0 { (combined, max_combined) } else { (rx, max_rx) }
     }
 
     fn more_than_half(&self) -> bool {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn queues_are_counted_by_the_rule_of_each_driver() {
-        let channels = |combined, most| Channels { combined, most: [0, 0, 0, most], ..Channels::default() };
+        let channels = |combined, most| Channels { combined, max: [0, 0, 0, most], ..Channels::default() };
         let of = |driver, channels, cpus| {
             found(&Environment { driver, channels, cpus, kernel: (6, 12), ..Environment::default() })
         };
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(of("virtio_net", channels(2, 4), 4), ["xdp-tutorial#277, katran#18"]);
         assert!(of("virtio_net", channels(2, 6), 4).is_empty());
         assert_eq!(of("i40e", channels(2, 6), 4).len(), 1);
-        let split = Channels { rx: 2, tx: 1, most: [8, 8, 0, 0], ..Channels::default() };
+        let split = Channels { rx: 2, tx: 1, max: [8, 8, 0, 0], ..Channels::default() };
         assert_eq!((of("gve", split, 4).len(), of("gve", Channels { tx: 2, ..split }, 4).len()), (1, 0));
     }
 

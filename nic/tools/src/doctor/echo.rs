@@ -53,9 +53,9 @@ impl Echo {
         }
         let (begun, mut answered) = (monotonic_ns(), 0_u32);
         let all = u32::from(u16::MAX >> (16 - REQUESTS));
-        while answered != all || device.census().tx > 0 {
+        while answered != all || device.frame_counts().tx > 0 {
             if monotonic_ns() - begun > PATIENCE_NS {
-                return Err(missing(answered, device.census().tx));
+                return Err(missing(answered, device.frame_counts().tx));
             }
             device.flush().map_err(|error| error.to_string())?;
             answered |= self.answer(id).map_or(0, |number| 1 << number);

@@ -50,7 +50,7 @@ impl Subject {
 
     /// Receive queues; one if unknown.
     pub(super) fn queues(&self) -> u32 {
-        self.channels.receiving().max(1)
+        self.channels.rx_queues().max(1)
     }
 
     pub(super) fn is_on(&self, feature: &str) -> bool {

@@ -47,7 +47,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let own = arguments.interface.steered.from;
-    let mut session = Session::open(&arguments.interface, own, &path, Shard::MOST, has_room)?;
+    let mut session = Session::open(&arguments.interface, own, &path, Shard::MAX, has_room)?;
     session.outlast_outages();
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use spray_nic::device::xsk::TakenOver;
-use spray_nic::device::{Device, Nic};
+use spray_nic::device::{AnyDevice, Device};
 use spray_nic::xdp::AttachMode;
 
 /// A line on standard error, and an object of `--json`.
@@ -16,10 +16,10 @@ pub enum DeviceInfo {
 }
 
 impl DeviceInfo {
-    pub fn of(device: &Nic) -> Self {
+    pub fn of(device: &AnyDevice) -> Self {
         match device {
-            Nic::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
-            Nic::Udp(device) => Self::Udp { name: "UDP", sockets: device.info().evs },
+            AnyDevice::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
+            AnyDevice::Udp(device) => Self::Udp { name: "UDP", sockets: device.info().evs },
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use caps::{CapSet, Capability};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
-use spray_nic::device::{BindMode, BusyPoll, Nic, TakeOverError, UdpConfig};
+use spray_nic::device::{AnyDevice, BindMode, BusyPoll, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::{Interface, NetError};
 use spray_nic::sys::check_open_files;
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Opens the device, with up to `most` shards; UDP sockets have one.
-    pub fn open(self, most: usize, adjust: impl FnOnce(&mut EndpointConfig)) -> Outcome<Vec<Host<Nic>>> {
+    pub fn open(self, most: usize, adjust: impl FnOnce(&mut EndpointConfig)) -> Outcome<Vec<Host<AnyDevice>>> {
         let steered = &self.arguments.steered;
         if let Some([clash, remedy]) = ports::clash(steered.ports) {
             note!("spray: warning: {clash}: {remedy}");
@@ -51,13 +51,13 @@ impl Request<'_> {
             let (sockets, mut endpoint) = self.udp()?;
             check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
             adjust(&mut endpoint);
-            let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
+            let host = Host::open_udp_as(sockets, endpoint, AnyDevice::Udp).map_err(Failure::refused)?;
             return Ok(vec![host]);
         }
         let mut config = self.xdp()?;
         config.shards = most;
         adjust(&mut config.endpoint);
-        debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
+        debug_span!("load and attach").in_scope(|| Host::open_shards(config, AnyDevice::Xdp)).map_err(without_rights)
     }
 
     fn xdp(self) -> Outcome<HostConfig> {
@@ -126,7 +126,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     let of = |name: &str| {
         let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, from, peer)?;
-        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::LARGEST_MTU), ..UdpConfig::at(address) })
+        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::MAX_MTU), ..UdpConfig::at(address) })
     };
     if let Some(name) = &arguments.way.interface {
         return of(name);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use spray_nic::Endpoint;
-use spray_nic::device::Nic;
+use spray_nic::device::AnyDevice;
 use spray_nic::net::{IcmpErrors, Unreachable};
 
 use crate::failure::Failure;
@@ -24,12 +24,12 @@ pub(super) struct Watch {
 
 impl Watch {
     /// `peer` is `None` for a command that waits for peers.
-    pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<Nic>) -> Self {
+    pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<AnyDevice>) -> Self {
         let own = endpoint.config();
         let mut peer = peer.filter(|peer| *peer != own.address);
         let socket = match endpoint.device() {
-            Nic::Xdp(_) => peer.and_then(|_| IcmpErrors::open(own.address, own.ports).ok()),
-            Nic::Udp(device) => {
+            AnyDevice::Xdp(_) => peer.and_then(|_| IcmpErrors::open(own.address, own.ports).ok()),
+            AnyDevice::Udp(device) => {
                 peer = peer.filter(|_| device.queue_errors(true).is_ok());
                 None
             }
@@ -37,11 +37,11 @@ impl Watch {
         Self { peer, socket, looked_at: None, first: None }
     }
 
-    pub(super) fn check(&mut self, endpoint: &Endpoint<Nic>, now: Instant) {
+    pub(super) fn check(&mut self, endpoint: &Endpoint<AnyDevice>, now: Instant) {
         let Some(peer) = self.peer else { return };
         if endpoint.peers().next().is_some() {
             (self.peer, self.socket, self.first) = (None, None, None);
-            if let Nic::Udp(device) = endpoint.device() {
+            if let AnyDevice::Udp(device) = endpoint.device() {
                 // Otherwise later errors cost some frames.
                 let _ = device.queue_errors(false);
             }
@@ -59,10 +59,10 @@ impl Watch {
         }
     }
 
-    fn next(&self, endpoint: &Endpoint<Nic>) -> Option<Unreachable> {
+    fn next(&self, endpoint: &Endpoint<AnyDevice>) -> Option<Unreachable> {
         match endpoint.device() {
-            Nic::Xdp(_) => self.socket.as_ref()?.poll(),
-            Nic::Udp(device) => device.sending_sockets().find_map(|socket| {
+            AnyDevice::Xdp(_) => self.socket.as_ref()?.poll(),
+            AnyDevice::Udp(device) => device.sending_sockets().find_map(|socket| {
                 let IcmpError { kind: (kind, code, _), by, to, .. } = icmp_error(socket)?;
                 Unreachable::new(by, to?, kind, code)
             }),

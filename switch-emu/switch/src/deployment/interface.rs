@@ -170,7 +170,7 @@ impl ExternalInterface {
                 mac: interface.mac,
                 index: interface.index,
                 longest: interface.mtu as usize + ETHERNET_BYTES,
-                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MOST_QUEUES),
+                queues: queues.map_or(1, |channels| channels.rx_queues()).clamp(1, MOST_QUEUES),
                 is_software: interface.kind.as_deref() == Some("veth"),
                 namespace: None,
                 _promiscuous: promiscuous,

@@ -88,7 +88,7 @@ fn queues_together_are_one_device() {
         let mut device = open_all(interface, 2, 1).unwrap().remove(0);
         assert_eq!(device.queues().len(), 2);
         device.queues().iter().for_each(|queue| steer.register(queue.queue(), queue.fd()));
-        assert_eq!(device.census().total, 2 * 4096);
+        assert_eq!(device.frame_counts().total, 2 * 4096);
         met.wait();
         let mut out = Vec::with_capacity(256);
         for arrived in [100, 200] {
@@ -105,7 +105,7 @@ fn queues_together_are_one_device() {
         let mut sequences: Vec<u64> = out.iter().map(|got| read(device.frame(&got.frame, got.len))).collect();
         sequences.sort_unstable();
         assert!(sequences.into_iter().eq((1000..1100).chain(2000..2100)));
-        assert_eq!((device.census().held, device.stats().rx), (200, 200));
+        assert_eq!((device.frame_counts().held, device.stats().rx), (200, 200));
         device.audit().unwrap();
         // A received frame goes back by the queue it came by, a new one by the first.
         for received in out {
@@ -119,9 +119,9 @@ fn queues_together_are_one_device() {
         }
         eventually("everything to go", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
-        assert_eq!((device.census().held, device.stats().tx), (0, 210));
+        assert_eq!((device.frame_counts().held, device.stats().tx), (0, 210));
         device.audit().unwrap();
         met.wait();
     };
@@ -176,7 +176,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
                 }
                 eventually("everything to go", || {
                     device.flush().unwrap();
-                    device.census().tx == 0
+                    device.frame_counts().tx == 0
                 });
             }
             met.wait();
@@ -216,7 +216,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         }
         eventually("every frame to be back", || {
             shards.iter_mut().for_each(|shard| drop((shard.receive(&mut Vec::with_capacity(1), 1), shard.flush())));
-            shards.iter().all(|shard| shard.census().held == 0)
+            shards.iter().all(|shard| shard.frame_counts().held == 0)
         });
         shards.iter().for_each(|shard| shard.audit().unwrap());
         let handed_over: Vec<u64> = shards.iter().map(|shard| shard.stats().handed_over).collect();

@@ -123,7 +123,7 @@ mod tests {
             Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
         }
 
-        /// Sends so many packets. Returns how many of the last thousand were misrouted, and how many
+        /// Sends `packets`. Returns how many of the last thousand were misrouted, and how many
         /// ports they used.
         fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
             let mut last = Vec::new();

@@ -6,7 +6,7 @@ use super::Device;
 
 /// A frame that is sent repeatedly: it is written once into each of the device's frames.
 #[derive(Debug)]
-pub struct Bare {
+pub struct FrameGenerator {
     template: Box<[u8]>,
     v6: bool,
 }
@@ -15,7 +15,7 @@ pub struct Bare {
 const HEAD: usize = 16;
 const MARK: usize = 8;
 
-impl Bare {
+impl FrameGenerator {
     /// Creates it from the bytes of a frame, from the Ethernet header on.
     #[must_use]
     pub fn new(template: &[u8]) -> Self {

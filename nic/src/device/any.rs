@@ -4,19 +4,19 @@
 
 use std::io;
 
-use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received, UdpDevice, XskInterface};
+use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received, UdpDevice, XskInterface};
 
 /// An interface that is taken over, or UDP sockets.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
-pub enum Nic {
+pub enum AnyDevice {
     /// AF_XDP sockets on all queues of an interface.
     Xdp(XskInterface),
     /// UDP sockets of the kernel.
     Udp(UdpDevice),
 }
 
-impl Nic {
+impl AnyDevice {
     /// Returns the interface that is taken over, if one is.
     #[must_use]
     pub fn xdp(&self) -> Option<&XskInterface> {
@@ -38,7 +38,7 @@ macro_rules! forward {
     };
 }
 
-impl Device for Nic {
+impl Device for AnyDevice {
     forward! {
         fn receive(self: &mut Self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize>;
         fn frame(self: &Self, id: &FrameId, len: u32) -> &[u8];
@@ -51,10 +51,10 @@ impl Device for Nic {
     }
 }
 
-impl DeviceHealth for Nic {
+impl DeviceHealth for AnyDevice {
     forward! {
         fn stats(self: &Self) -> DeviceStats;
-        fn census(self: &Self) -> FrameCensus;
+        fn frame_counts(self: &Self) -> FrameCounts;
         fn audit(self: &Self) -> Result<(), String>;
         fn is_gone(self: &Self) -> bool;
         fn lost_program(self: &Self) -> bool;
