@@ -7,7 +7,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spray_capture::{Capture, Content, Sighting, Treatment};
+use spray_capture::{Capture, Content, FrameRecord, PortAction};
 use spray_test_support::{AnySeal, Folder, WRONG, tshark};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED_LAST, Data, Echoes, Ecn, Envelope,
@@ -170,12 +170,12 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> PathBuf {
     let file = BufWriter::new(File::create(&path).unwrap());
     let mut capture = Capture::new(file, ["if0"], Duration::ZERO, 1_000).unwrap();
     for (number, frame) in frames.iter().enumerate() {
-        capture.write(&Sighting {
+        capture.write(&FrameRecord {
             at_ps: number as i64 * 1_000,
             interface: 0,
             outbound: true,
             content: Content::of(frame, false),
-            fate: Treatment::default(),
+            action: PortAction::default(),
             waiting_bytes: None,
         });
     }

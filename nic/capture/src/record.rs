@@ -8,7 +8,7 @@ pub const SNAP_BYTES: usize = 256;
 
 /// A frame at an interface.
 #[derive(Clone, Debug)]
-pub struct Sighting {
+pub struct FrameRecord {
     /// Time, in ps of scenario time; negative before the scenario begins.
     pub at_ps: i64,
     /// Index of the interface.
@@ -18,7 +18,7 @@ pub struct Sighting {
     /// The frame.
     pub content: Content,
     /// How the port treated it.
-    pub fate: Treatment,
+    pub action: PortAction,
     /// Bytes queued at the port when the frame arrived there, if known.
     pub waiting_bytes: Option<u64>,
 }
@@ -29,7 +29,7 @@ pub enum Content {
     /// The first bytes, the length, and the headers if they were parsed.
     Bytes(Box<[u8]>, u32, Option<Box<(Envelope, Common, Body)>>),
     /// The headers of a frame that was only simulated. Its payload is zeros.
-    Made {
+    Headers {
         /// Addresses, ports and IP fields.
         envelope: Envelope,
         /// The common header.
@@ -38,12 +38,12 @@ pub enum Content {
         body: Body,
     },
     /// A frame of this length between switches, without a layout.
-    Notice(u32),
+    Opaque(u32),
 }
 
 /// How a port treated a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Treatment {
+pub struct PortAction {
     /// It was marked.
     pub marked: bool,
     /// It was trimmed.
@@ -55,17 +55,17 @@ pub struct Treatment {
 /// Local experimental EtherType 2 (IEEE 802).
 const EXPERIMENT: [u8; 2] = [0x88, 0xb6];
 
-impl Sighting {
+impl FrameRecord {
     /// Returns the comment in a capture, if any.
     pub fn comment(&self) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
-        parts.extend(self.fate.marked.then(|| "marked".into()));
-        parts.extend(self.fate.trimmed.then(|| "trimmed: queue full".into()));
-        parts.extend(self.fate.dropped.map(|cause| format!("dropped: {cause}")));
+        parts.extend(self.action.marked.then(|| "marked".into()));
+        parts.extend(self.action.trimmed.then(|| "trimmed: queue full".into()));
+        parts.extend(self.action.dropped.map(|cause| format!("dropped: {cause}")));
         if !parts.is_empty() {
             parts.extend(self.waiting_bytes.map(|bytes| format!("{bytes} bytes queued")));
         }
-        parts.extend(matches!(self.content, Content::Notice(_)).then(|| "from switch to switch".into()));
+        parts.extend(matches!(self.content, Content::Opaque(_)).then(|| "from switch to switch".into()));
         if self.at_ps < 0 {
             parts.push(format!("{:.3} us before the scenario begins", -self.at_ps as f64 / 1e6));
         }
@@ -84,8 +84,8 @@ impl Content {
     pub(crate) fn headers(&self) -> Option<(&Envelope, &Common, &Body)> {
         match self {
             Self::Bytes(_, _, headers) => headers.as_deref().map(|(envelope, common, body)| (envelope, common, body)),
-            Self::Made { envelope, common, body } => Some((envelope, common, body)),
-            Self::Notice(_) => None,
+            Self::Headers { envelope, common, body } => Some((envelope, common, body)),
+            Self::Opaque(_) => None,
         }
     }
 
@@ -93,12 +93,12 @@ impl Content {
     pub(crate) fn bytes<'a>(&'a self, buffer: &'a mut Vec<u8>) -> (&'a [u8], usize) {
         match self {
             Self::Bytes(bytes, len, _) => (bytes, *len as usize),
-            Self::Made { envelope, common, body } => {
+            Self::Headers { envelope, common, body } => {
                 buffer.resize(body.header_bytes(envelope.is_v6()) + body.payload_bytes(), 0);
                 let len = build(buffer, envelope, common, body).unwrap_or(0);
                 (&buffer[..len], len)
             }
-            Self::Notice(len) => {
+            Self::Opaque(len) => {
                 buffer.clear();
                 buffer.extend([2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0].iter().chain(&EXPERIMENT));
                 (buffer, (*len as usize).max(buffer.len()))

@@ -1,11 +1,11 @@
-//! An error in a setting, with its place.
+//! An error in a setting, with its location.
 
 /// An invalid setting, as `file:line:column: what; allowed: ...` or `--set path=value: ...`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {message}")]
-pub struct Mistake {
+#[error("{location}: {message}")]
+pub struct Error {
     /// The file, with line and column (from 1) if it could be read, or the assignment.
-    pub place: String,
+    pub location: String,
     /// What is wrong, and what is allowed.
     pub message: String,
 }
