@@ -14,5 +14,5 @@ pub use self::config::{
     MIN_PAYLOAD_BYTES,
 };
 pub use self::messages::{HashKey, Part, PayloadSlot};
-pub use self::receiver::{Accept, Arrival, Degrees, OrderStats, Receiver, ReceiverStats};
+pub use self::receiver::{Arrival, DataOutcome, OrderStats, Receiver, ReceiverStats, ReorderDegrees};
 pub use self::sender::{Limit, Limits, QueueFull, Sender, SenderEvent, SenderStats, Transmit};

@@ -1,9 +1,9 @@
 //! One host: all of its connections over one link, without input or output.
 //!
-//! A [`Host`] orders the packets of its connections, grants credit, and keeps what ended connections measured of
-//! the paths. It calls nobody back: each method takes the half of the connection that it concerns, and returns what
-//! is to be sent. Its callers, such as the endpoint of `spray-nic`, keep the connections, the
-//! timers and the payload.
+//! A [`Scheduler`] orders the packets of its connections, grants credit, and keeps what ended
+//! connections measured of the paths. It calls nobody back: each method takes the half of the
+//! connection that it concerns, and returns what is to be sent. Its callers, such as the endpoint
+//! of `spray-nic`, keep the connections, the timers and the payload.
 //!
 //! | file | content |
 //! |---|---|
@@ -27,7 +27,7 @@ use alloc::collections::VecDeque;
 
 pub use self::events::FramePath;
 pub use self::halves::{ReceiveHalf, SendHalf};
-pub use self::log::{Log, LogEntry};
+pub use self::log::{EventLog, LogEntry};
 use crate::Time;
 use crate::cc::PullPacer;
 use crate::path::PathHistories;
@@ -39,25 +39,25 @@ use crate::rng::Rng;
 ///
 /// | event | call | then |
 /// |---|---|---|
-/// | a data frame arrives | [`Host::on_data`] | receiver |
-/// | a probe or a request for credit arrives | [`Host::on_request`] | send the reply |
+/// | a data frame arrives | [`Scheduler::on_data`] | receiver |
+/// | a probe or a request for credit arrives | [`Scheduler::on_request`] | send the reply |
 /// | another control frame arrives | [`SendHalf::on_feedback`] | sender, if it returns true |
 /// | [`SendHalf::deadline`] | [`SendHalf::on_deadline`] | sender |
 /// | [`ReceiveHalf::deadline`] | [`Receiver::on_timeout`](crate::flow::Receiver::on_timeout) | receiver |
-/// | the link is free | [`Host::next_turn`], [`Host::transmit`] | set the sender's timer, send the frame |
-/// | [`Host::grant_at`] | [`Host::grant`], [`Host::pull_port`] | send the pull |
-/// | a sending half begins | [`Host::restore_history`] | |
-/// | a connection ends | [`Host::save_history`], [`Host::close`] | |
+/// | the link is free | [`Scheduler::next_turn`], [`Scheduler::transmit`] | set timer, send frame |
+/// | [`Scheduler::grant_at`] | [`Scheduler::grant`], [`Scheduler::pull_port`] | send the pull |
+/// | a sending half begins | [`Scheduler::restore_history`] | |
+/// | a connection ends | [`Scheduler::save_history`], [`Scheduler::close`] | |
 ///
 /// - *receiver*: take messages ([`Receiver::message_completed`](crate::flow::Receiver::message_completed)), send the
 ///   frames of [`ReceiveHalf::poll_control`], set its timer.
 /// - *sender*: take events ([`Sender::poll_event`](crate::flow::Sender::poll_event)), submit messages, call
-///   [`Host::request_turn`], set its timer.
+///   [`Scheduler::request_turn`], set its timer.
 ///
 /// Time must not go back. The caller numbers the connections. A number must not be used again while the old connection
 /// may have a turn in the queue. Nothing allocates per packet, and no input panics.
 #[derive(Debug)]
-pub struct Host {
+pub struct Scheduler {
     /// Connections that may have something to send.
     turns: VecDeque<u32>,
     /// Created by the first request for credit.
@@ -68,7 +68,7 @@ pub struct Host {
     pub rng: Rng,
 }
 
-impl Host {
+impl Scheduler {
     /// Creates a host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {

@@ -10,7 +10,7 @@ use std::{
 use rand_core::{RngCore, SeedableRng};
 use spray_core::Time;
 use spray_core::flow::{HashKey, Transmit};
-use spray_core::host::{Host, Log};
+use spray_core::host::{EventLog, Scheduler};
 use spray_core::rng::Rng;
 use spray_wire::{Body, Data, EvPort};
 
@@ -152,11 +152,11 @@ impl Machine {
             hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
             shared: Shared {
-                host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
+                host: Scheduler::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
                 control_queue: ControlQueue::new(&config),
                 events: VecDeque::with_capacity(2 * capacity),
                 deadlines: Deadlines::new(capacity),
-                log: Log::bounded(config.event_log),
+                log: EventLog::bounded(config.event_log),
                 pool: Pool::default(),
                 sink: None,
                 stats: EndpointStats::default(),

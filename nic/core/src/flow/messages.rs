@@ -1,26 +1,26 @@
 //! Messages: the sender segments them into packets, the receiver reassembles them.
 
+mod completed_numbers;
 #[cfg(any(test, feature = "lab"))]
-mod coded;
-mod numbers;
+mod erasure;
+mod memory_limit;
 mod reassembly;
-mod room;
 mod table;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-#[cfg(any(test, feature = "lab"))]
-pub(super) use self::coded::Coded;
+pub(super) use self::completed_numbers::CompletedNumbers;
 #[cfg(test)]
-pub(super) use self::numbers::MOST_MISSING;
-pub(super) use self::numbers::Numbers;
+pub(super) use self::completed_numbers::MOST_MISSING;
+#[cfg(any(test, feature = "lab"))]
+pub(super) use self::erasure::Coded;
 pub use self::reassembly::{Part, PayloadSlot};
 pub(super) use self::reassembly::{Placed, Reassembly};
 pub use self::table::HashKey;
 #[cfg(test)]
 pub(super) use self::{
-    room::SLACK_BYTES,
+    memory_limit::SLACK_BYTES,
     table::{Incoming, Table},
 };
 use super::config::MESSAGE_SLOTS;

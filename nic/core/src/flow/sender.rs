@@ -1,11 +1,11 @@
 //! The sending half of a connection: what goes next over which path, and effects of feedback.
 
-#[cfg(any(test, feature = "lab"))]
-mod coded;
 mod credit;
 mod drains;
+#[cfg(any(test, feature = "lab"))]
+mod erasure;
 mod feedback;
-mod go_back;
+mod go_back_n;
 mod learning;
 mod output;
 mod path_model;
@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use self::output::data;
 pub use self::output::{QueueFull, SenderEvent, Transmit};
 use self::path_model::calibration::Calibration;
-use self::path_model::right_queue::RightQueue;
+use self::path_model::rss_queue::RssQueue;
 use self::recovery::Recovery;
 use self::state::grant::Grant;
 pub use self::state::limits::{Limit, Limits};
@@ -56,7 +56,7 @@ pub struct Sender {
     balancer: AnyBalancer,
     features: Features,
     /// Present after misrouted packets.
-    right_queue: Option<Box<RightQueue>>,
+    rss_queue: Option<Box<RssQueue>>,
     cc: AnyCc,
     uses_credit: bool,
     path: Path,
@@ -105,7 +105,7 @@ impl Sender {
         }
         Self {
             features,
-            right_queue: None,
+            rss_queue: None,
             balancer,
             uses_credit: cc.uses_credit(),
             cc,
@@ -328,7 +328,7 @@ impl Sender {
             false => self.balancer.next_ev(self.path.at(now), packet, rng),
         };
         //= docs/specs/transport.md#TRN-65 the value that it corresponds to
-        let ev = self.right_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into(), rng));
+        let ev = self.rss_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into(), rng));
         if wants_choice {
             publisher.on_choice(now, ev, self.path.evs.into(), choice);
         }

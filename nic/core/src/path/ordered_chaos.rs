@@ -1,5 +1,5 @@
 //! *Ordered Chaos* (SC 2026, the public artifact): a few subflows keep their order, each on one
-//! path, and periodically the worst one moves. The receiver's half is `loss/subflow.rs`.
+//! path, and periodically the worst one moves. The receiver's half is `loss/section_loss.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;

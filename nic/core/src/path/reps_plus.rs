@@ -1,16 +1,16 @@
 //! `reps-plus`, this project's REPS (`docs/specs/reps-plus.md`): recycles the EV of every packet an
 //! ACK covers, explores evenly, detects losses early, and freezes on evidence from probes.
 
+mod acked_evs;
 mod buffer;
 mod config;
 mod freezing;
 mod history;
-mod settled;
 #[cfg(test)]
 mod tests;
 
+use self::acked_evs::{AckedEvs, MAX_BUFFER};
 pub use self::config::RepsPlusConfig;
-use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::{KnownPaths, Order};
 use super::suspicion::{Suspicion, overdue_ps};
 use super::{
@@ -24,7 +24,7 @@ use crate::event::{Choice, Publisher};
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
     state: RecycledEvs,
-    settled: Settled,
+    settled: AckedEvs,
     paths: KnownPaths,
     settings: RepsPlusConfig,
 }
@@ -98,7 +98,7 @@ impl Scheme for RepsPlus {
     fn make(own: &RepsPlusConfig, path: &Path, rng: &mut Rng) -> Self {
         Self {
             state: RecycledEvs::new(super::draw_seed(path, rng)),
-            settled: Settled::default(),
+            settled: AckedEvs::default(),
             paths: KnownPaths::default(),
             settings: RepsPlusConfig { buffer: own.buffer.clamp(1, MAX_BUFFER as u8), ..*own },
         }

@@ -93,7 +93,7 @@ impl Sender {
         }
         self.stats.nacks_last += u64::from(nack.last_port);
         let cause = if nack.last_port { LossCause::TrimmedLast } else { LossCause::Trimmed };
-        self.lose(now, nack.psn, cause, publisher);
+        self.declare_lost(now, nack.psn, cause, publisher);
     }
 
     //= docs/specs/transport.md#TRN-21 settling packets
@@ -187,8 +187,8 @@ impl Sender {
         if !reports {
             return;
         }
-        if (ack.misrouted || self.right_queue.is_some()) && self.features.sprays {
-            self.learn_right_queue(ack);
+        if (ack.misrouted || self.rss_queue.is_some()) && self.features.sprays {
+            self.learn_rss_queue(ack);
         }
         info.window_bytes = self.cc.window_bytes(&self.path);
         //= docs/specs/transport.md#TRN-64 as if it had been marked
@@ -205,8 +205,8 @@ impl Sender {
 
     /// Learns which queue the packets arrived on, except from marked echoes.
     #[inline(never)]
-    fn learn_right_queue(&mut self, ack: &Ack) {
-        let right = self.right_queue.get_or_insert_default();
+    fn learn_rss_queue(&mut self, ack: &Ack) {
+        let right = self.rss_queue.get_or_insert_default();
         let evs = self.path.evs.into();
         right.learn(ack.port, evs, ack.misrouted);
         ack.echoes.iter().filter(|(_, marked)| !marked).for_each(|(port, _)| right.learn(port, evs, false));
@@ -217,7 +217,7 @@ impl Sender {
     #[inline(never)]
     fn on_echoes(&mut self, now: Time, ack: &Ack, rtt_ps: u64) {
         // With misrouted packets a mark may mean one.
-        let shows_all = self.right_queue.is_some();
+        let shows_all = self.rss_queue.is_some();
         for (port, marked) in ack.echoes.iter() {
             let marked = marked && (shows_all || self.shows_mark(rtt_ps));
             match port.ev(self.path.evs.into()) {
@@ -244,10 +244,10 @@ impl Sender {
 
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
-    pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
+    pub(super) fn declare_lost(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
         let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
         //= docs/specs/transport.md#TRN-36 trimmed packets
-        let first = cause.is_trim() || self.recovery.repair == Repair::GoBack;
+        let first = cause.is_trim() || self.recovery.repair == Repair::GoBackN;
         let place = if first { Lost::First } else { Lost::Last };
         if !self.recovery.scoreboard.on_lost(psn, cause, place) {
             return;

@@ -32,9 +32,9 @@ impl Recovery {
     pub(super) fn new(config: &FlowConfig, window_packets: u32) -> Self {
         let rtt = RttEstimator::default();
         let (repair, irn, gap_packets) = match &config.receiver {
-            ReceiverConfig::Selective => (Repair::Resend, None, config.sack_gap_packets),
-            ReceiverConfig::GoBackN(_) => (Repair::GoBack, None, None),
-            ReceiverConfig::Irn(own) => (Repair::Resend, Some(Irn::new(own, &config.rto)), None),
+            ReceiverConfig::Selective => (Repair::Selective, None, config.sack_gap_packets),
+            ReceiverConfig::GoBackN(_) => (Repair::GoBackN, None, None),
+            ReceiverConfig::Irn(own) => (Repair::Selective, Some(Irn::new(own, &config.rto)), None),
         };
         Self {
             scoreboard: Scoreboard::new(window_packets),

@@ -57,7 +57,7 @@ impl Sender {
             }
         });
         match cause {
-            Some(cause) => self.lose(now, nack.psn, cause, publisher),
+            Some(cause) => self.declare_lost(now, nack.psn, cause, publisher),
             None => self.stats.stale_nacks += 1,
         }
     }

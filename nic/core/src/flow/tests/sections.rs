@@ -148,7 +148,7 @@ fn a_trailer_is_no_packet() {
     let trailer = |psn| Data { psn, timestamp: at(US), trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
         let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed, ..Arrival::default() };
-        assert_eq!(receiver.on_data(Time::ZERO, &arrival), Accept::Trailer);
+        assert_eq!(receiver.on_data(Time::ZERO, &arrival), DataOutcome::Trailer);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
         (nacks, receiver.poll_ack())
     };

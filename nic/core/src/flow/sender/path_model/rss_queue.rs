@@ -11,7 +11,7 @@ use spray_wire::{Ev, EvPort};
 use crate::rng::Rng;
 
 #[derive(Clone, Debug, Default)]
-pub(in crate::flow::sender) struct RightQueue {
+pub(in crate::flow::sender) struct RssQueue {
     base: u16,
     /// Differences of right ports: the one at index *i*, unless zero, has bit *i* as its highest.
     differences: [u16; 16],
@@ -34,7 +34,7 @@ const PATIENCE: u32 = 65_536;
 /// table causes several, since late ACKs report the old one.
 const MISTAKES: u8 = 32;
 
-impl RightQueue {
+impl RssQueue {
     /// Takes the report on a packet's port, unless it is outside the `evs` values.
     pub fn learn(&mut self, port: EvPort, evs: u32, misrouted: bool) {
         let (is_ours, port) = (port.ev(evs).is_some(), port.number());
@@ -111,7 +111,7 @@ mod tests {
     /// A sender of packets by values drawn evenly, and ACKs that tell of one in `every`, `delay`
     /// packets later.
     struct Run {
-        right: RightQueue,
+        right: RssQueue,
         rng: Rng,
         every: usize,
         delay: usize,
@@ -120,7 +120,7 @@ mod tests {
 
     impl Run {
         fn new(every: usize, delay: usize) -> Self {
-            Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
+            Self { right: RssQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
         }
 
         /// Sends `packets`. Returns how many of the last thousand were misrouted, and how many
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_liar_leaves_as_many_values_as_it_takes() {
-        let mut right = RightQueue::default();
+        let mut right = RssQueue::default();
         (0..8).for_each(|bit| right.learn(EvPort::new(1 << bit), EVS, false));
         assert_eq!(right.rank, 7);
         let mut rng = stream(7, 7);
@@ -200,7 +200,7 @@ mod tests {
         let chosen: HashSet<_> = (0..u16::MAX).map(|ev| right.choose(Ev::new(ev), EVS, &mut rng)).collect();
         assert!(chosen.len() > 255);
         for evs in [256, 4096, 32_768] {
-            let (mut right, base) = (RightQueue::default(), Ev::new(0).port(evs).number());
+            let (mut right, base) = (RssQueue::default(), Ev::new(0).port(evs).number());
             right.learn(EvPort::new(base), evs, false);
             (8..16).for_each(|bit| right.learn(EvPort::new(base ^ 1 << bit), evs, false));
             let chosen: HashSet<_> = (0..evs as u16).map(|ev| right.choose(Ev::new(ev), evs, &mut rng)).collect();

@@ -8,8 +8,8 @@ use crate::loss::Repair;
 impl Sender {
     /// Uses the code, as the receiver must, from the first packet. No payload may travel.
     //= docs/specs/erasure.md#ERA-1 fresh coded packets
-    pub fn in_ideal_code(mut self) -> Self {
-        self.recovery.set_repair(Repair::IdealCode);
+    pub fn erasure_coded(mut self) -> Self {
+        self.recovery.set_repair(Repair::ErasureCode);
         self
     }
 
@@ -17,7 +17,7 @@ impl Sender {
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
         let beyond = cumulative - self.recovery.scoreboard.next_psn();
-        self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets()
+        self.recovery.repair == Repair::ErasureCode && beyond <= self.segmenter.uncut_packets()
     }
 
     /// Skips packets of messages that the receiver has. All packets sent are settled.

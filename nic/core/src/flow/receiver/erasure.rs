@@ -1,38 +1,38 @@
 //! Arrivals of messages in an ideal erasure code: `docs/specs/erasure.md`.
 
-use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver, Time};
+use super::{Arrival, COMPLETED_SLOTS, DataOutcome, Receiver, Time};
 use crate::flow::messages::Coded;
 use crate::loss::{Repair, Span};
 
 impl Receiver {
     /// Switches a receiver that has received nothing to the code.
-    pub fn in_ideal_code(mut self) -> Self {
-        self.repair = Repair::IdealCode;
+    pub fn erasure_coded(mut self) -> Self {
+        self.repair = Repair::ErasureCode;
         self.reassembly.room = None;
         self
     }
 
     /// Takes a data frame, which counts for its message even if its number arrived before.
     //= docs/specs/erasure.md#ERA-2 packets counted for a message
-    pub(super) fn on_coded(&mut self, now: Time, arrival: &Arrival) -> Accept {
+    pub(super) fn on_coded(&mut self, now: Time, arrival: &Arrival) -> DataOutcome {
         let data = &arrival.data;
         let filled = self.has_received(data.psn);
         //= docs/specs/transport.md#TRN-50 beyond the window
         if !filled && data.psn - self.cumulative >= self.window_packets || self.completed.len() >= COMPLETED_SLOTS {
-            return Accept::OutOfWindow;
+            return DataOutcome::OutOfWindow;
         }
         if arrival.trimmed {
-            return if filled { Accept::Duplicate } else { Accept::Trimmed };
+            return if filled { DataOutcome::Duplicate } else { DataOutcome::Trimmed };
         }
         //= docs/specs/transport.md#TRN-57 granting
         let room_bytes = self.grant.limit().saturating_sub(self.stats.bytes);
         if !filled && u64::from(data.payload_bytes) > room_bytes {
-            return Accept::Invalid;
+            return DataOutcome::Invalid;
         }
         let coded = self.reassembly.place_coded(data, filled, self.cumulative, self.highest);
         match coded {
-            Coded::Duplicate => return Accept::Duplicate,
-            Coded::Rejected => return Accept::Invalid,
+            Coded::Duplicate => return DataOutcome::Duplicate,
+            Coded::Rejected => return DataOutcome::Invalid,
             Coded::Part | Coded::Complete(_) if filled => {
                 self.stats.packets += 1;
                 self.on_arrival(now, arrival, false);
@@ -43,7 +43,7 @@ impl Receiver {
             self.on_complete(data);
             self.fill(span);
         }
-        Accept::New { place: None }
+        DataOutcome::New { place: None }
     }
 
     /// Settles the other numbers of a complete message, so that an ACK covers all of it.

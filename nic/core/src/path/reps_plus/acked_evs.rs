@@ -6,7 +6,7 @@ use crate::path::Ev;
 pub(super) const MAX_BUFFER: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Settled {
+pub(super) struct AckedEvs {
     pub evs: [Ev; MAX_BUFFER],
     pub len: u8,
     /// The number of values of slow packets, from the end of `evs`.
@@ -15,7 +15,7 @@ pub(super) struct Settled {
     pub echoed: bool,
 }
 
-impl Settled {
+impl AckedEvs {
     pub fn push(&mut self, ev: Ev, evs: u16) {
         if !self.is_full()
             && ev.index() < evs

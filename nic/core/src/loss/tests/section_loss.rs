@@ -7,19 +7,19 @@ use std::vec::Vec;
 use proptest::prelude::*;
 use spray_wire::Section;
 
-use crate::loss::{Arrived, Bits, Evidence, SectionWatch};
+use crate::loss::{Bits, Evidence, GapDetector, Received};
 
 /// A receiver's bitmap and the watch.
 struct Rig {
     received: Bits,
     cumulative: u64,
     highest: u64,
-    watch: SectionWatch,
+    watch: GapDetector,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { received: Bits::new(256), cumulative: 0, highest: 0, watch: SectionWatch::new(256) }
+        Self { received: Bits::new(256), cumulative: 0, highest: 0, watch: GapDetector::new(256) }
     }
 
     fn arrive(&mut self, psn: u64) {
@@ -33,7 +33,7 @@ impl Rig {
     }
 
     fn check(&mut self, psn: u64, log2: u8, behind: u16, again: bool, room: usize) -> Vec<u64> {
-        let arrived = Arrived { received: &self.received, cumulative: self.cumulative, highest: self.highest };
+        let arrived = Received { received: &self.received, cumulative: self.cumulative, highest: self.highest };
         let mut told = vec![];
         let evidence = Evidence { psn, section: Section::new(log2, behind), again };
         self.watch.check(&arrived, &evidence, |psn| {
@@ -216,7 +216,7 @@ proptest! {
             if arrives {
                 rig.arrive(psn);
             }
-            let arrived = Arrived { received: &rig.received, cumulative: rig.cumulative, highest: rig.highest };
+            let arrived = Received { received: &rig.received, cumulative: rig.cumulative, highest: rig.highest };
             let mut told = vec![];
             let evidence = Evidence { psn, section: Section::from_bits(bits), again };
             rig.watch.check(&arrived, &evidence, |psn| {

@@ -3,14 +3,14 @@
 use crate::Time;
 
 #[derive(Clone, Debug)]
-pub(in crate::flow::sender) struct Lateness {
+pub(in crate::flow::sender) struct DelayMarking {
     /// Delay from which a packet is late; [`u64::MAX`] if the network marks.
     limit_ps: u64,
     span: Span,
     state: State,
 }
 
-const _: () = assert!(size_of::<Lateness>() <= 64);
+const _: () = assert!(size_of::<DelayMarking>() <= 64);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
@@ -38,7 +38,7 @@ struct Trial {
     lost: u32,
 }
 
-impl Lateness {
+impl DelayMarking {
     pub fn new() -> Self {
         Self { limit_ps: LONGEST_PS, span: Span::default(), state: State::Watching(0) }
     }
@@ -164,35 +164,35 @@ mod tests {
     /// A sender at a queue that holds `depth_ps`: it fills until a packet is late or lost. Besides,
     /// one packet in `random` is lost. Returns the lateness after so many packets, the share that
     /// was lost of the last half, and the longest queue of that.
-    fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
-        let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
+    fn sender(depth_ps: u64, random: u32, packets: u32) -> (DelayMarking, f64, u64) {
+        let (mut marking, mut rng): (_, Rng) = (DelayMarking::new(), stream(1, 1));
         let (mut queue_ps, mut average_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
         for number in 0..packets {
             let is_full = queue_ps > depth_ps;
             let is_lost = is_full || (random > 0 && rng.next_u32() % random == 0);
             if is_lost {
-                lateness.on_loss();
+                marking.on_loss();
             }
             average_ps = smoothed(average_ps, LEAST_PS + queue_ps);
-            lateness.on_ack(at(u64::from(number) * 10 * US), 1, average_ps, LEAST_PS);
-            let late = lateness.is_late(LEAST_PS + queue_ps, LEAST_PS);
+            marking.on_ack(at(u64::from(number) * 10 * US), 1, average_ps, LEAST_PS);
+            let late = marking.is_late(LEAST_PS + queue_ps, LEAST_PS);
             queue_ps = if late || is_full { queue_ps * 7 / 8 } else { queue_ps + 10 * US };
             if number > packets / 2 {
                 lost += u32::from(is_lost);
                 longest_ps = longest_ps.max(queue_ps);
             }
         }
-        (lateness, f64::from(lost) / f64::from(packets / 2), longest_ps)
+        (marking, f64::from(lost) / f64::from(packets / 2), longest_ps)
     }
 
     #[test]
     fn a_long_queue_is_late_at_five_milliseconds_and_none_where_marks_come() {
         //= docs/specs/calibration.md#CAL-7 networks that do not mark
-        let mut lateness = Lateness::new();
-        let late = |lateness: &Lateness, delay_us: u64| lateness.is_late(LEAST_PS + delay_us * US, LEAST_PS);
-        assert!(!late(&lateness, 5_000) && late(&lateness, 5_001));
-        lateness.end();
-        assert!(!late(&lateness, 1_000_000));
+        let mut marking = DelayMarking::new();
+        let late = |marking: &DelayMarking, delay_us: u64| marking.is_late(LEAST_PS + delay_us * US, LEAST_PS);
+        assert!(!late(&marking, 5_000) && late(&marking, 5_001));
+        marking.end();
+        assert!(!late(&marking, 1_000_000));
         let (_, lost, longest_ps) = sender(40_000 * US, 0, 100_000);
         assert_eq!(lost, 0.0);
         assert!((4_000 * US..5_100 * US).contains(&longest_ps), "{longest_ps}");
@@ -201,61 +201,61 @@ mod tests {
     #[test]
     fn a_lower_limit_that_starves_is_given_up() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
-        let mut lateness = Lateness::new();
+        let mut marking = DelayMarking::new();
         let mut now_us = 0;
         // Others keep the queue at 3 ms: who takes that for late gets a tenth, and loses less.
-        let mut spans = |lateness: &mut Lateness, packets: u64| {
+        let mut spans = |marking: &mut DelayMarking, packets: u64| {
             (0..packets).for_each(|number| {
-                let is_late = lateness.is_late(LEAST_PS + 3_000 * US, LEAST_PS);
+                let is_late = marking.is_late(LEAST_PS + 3_000 * US, LEAST_PS);
                 now_us += if is_late { 200 } else { 20 };
                 if number % if is_late { 500 } else { 50 } == 0 {
-                    lateness.on_loss();
+                    marking.on_loss();
                 }
-                lateness.on_ack(at(now_us * US), 1, LEAST_PS + 3_000 * US, LEAST_PS);
+                marking.on_ack(at(now_us * US), 1, LEAST_PS + 3_000 * US, LEAST_PS);
             });
         };
-        spans(&mut lateness, 600);
-        assert_eq!(lateness.limit_ps, 1_500 * US);
-        spans(&mut lateness, 200);
-        assert!(lateness.limit_ps == LONGEST_PS && matches!(lateness.state, State::Watching(PATIENCE)), "{lateness:?}");
+        spans(&mut marking, 600);
+        assert_eq!(marking.limit_ps, 1_500 * US);
+        spans(&mut marking, 200);
+        assert!(marking.limit_ps == LONGEST_PS && matches!(marking.state, State::Watching(PATIENCE)), "{marking:?}");
         // Where the network marks after all, nothing of the trial comes back.
-        let mut lateness = Lateness::new();
-        spans(&mut lateness, 600);
-        lateness.end();
-        lateness.give_up(at(US));
-        assert!(!lateness.marks());
+        let mut marking = DelayMarking::new();
+        spans(&mut marking, 600);
+        marking.end();
+        marking.give_up(at(US));
+        assert!(!marking.marks());
     }
 
     /// Where the network marks, no span ends: losses are counted for as long as the connection
     /// lives.
     #[test]
     fn counts_end_at_their_limits() {
-        let mut marking = Lateness::new();
+        let mut marking = DelayMarking::new();
         marking.end();
         marking.span.lost = u32::MAX;
         marking.on_loss();
         assert!(!marking.marks() && marking.span.lost == u32::MAX);
-        let mut lateness = Lateness::new();
+        let mut marking = DelayMarking::new();
         for round in 0..20 {
-            lateness.span = Span { begun: at(round), delivered: u32::MAX - 1, lost: u32::MAX };
-            lateness.on_loss();
-            lateness.on_ack(at(round), 255, u64::MAX / 2, LEAST_PS);
-            assert_eq!((lateness.span.delivered, lateness.span.lost), (u32::MAX, u32::MAX));
-            lateness.span.delivered = 0;
-            lateness.on_ack(at((round + 1) * 1_000_000 * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
-            assert_eq!(lateness.span.delivered, 0, "the span has ended");
+            marking.span = Span { begun: at(round), delivered: u32::MAX - 1, lost: u32::MAX };
+            marking.on_loss();
+            marking.on_ack(at(round), 255, u64::MAX / 2, LEAST_PS);
+            assert_eq!((marking.span.delivered, marking.span.lost), (u32::MAX, u32::MAX));
+            marking.span.delivered = 0;
+            marking.on_ack(at((round + 1) * 1_000_000 * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            assert_eq!(marking.span.delivered, 0, "the span has ended");
         }
     }
 
     #[test]
     fn a_limit_grows_by_a_sixty_fourth_with_each_span_of_two_round_trips() {
-        let mut lateness = Lateness { limit_ps: 640 * US, ..Lateness::new() };
+        let mut marking = DelayMarking { limit_ps: 640 * US, ..DelayMarking::new() };
         let mut after = |now_us: u64, gives_up: bool| {
             if gives_up {
-                lateness.give_up(at(now_us * US));
+                marking.give_up(at(now_us * US));
             }
-            lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
-            lateness.limit_ps / US
+            marking.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            marking.limit_ps / US
         };
         assert_eq!(after(1_000, false), 650);
         // Giving up begins a span.
@@ -269,14 +269,14 @@ mod tests {
     #[test]
     fn a_trial_that_prevents_half_the_losses_is_kept() {
         for (lost, limit_us) in [([8, 16, 0, 0, 0], 2_500), ([90, 4, 4, 4, 4], 2_500), ([0, 4, 5, 4, 4], 5_000)] {
-            let (mut lateness, mut now_us) = (Lateness::new(), 0);
+            let (mut marking, mut now_us) = (DelayMarking::new(), 0);
             for lost in [8].into_iter().chain(lost) {
                 now_us += 20_000;
-                (0..lost).for_each(|_| lateness.on_loss());
-                lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS + 9_000 * US, LEAST_PS);
+                (0..lost).for_each(|_| marking.on_loss());
+                marking.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS + 9_000 * US, LEAST_PS);
             }
-            assert_eq!(lateness.limit_ps, limit_us * US, "{lost:?}: {lateness:?}");
-            assert!(matches!(lateness.state, State::Watching(_)), "{lateness:?}");
+            assert_eq!(marking.limit_ps, limit_us * US, "{lost:?}: {marking:?}");
+            assert!(matches!(marking.state, State::Watching(_)), "{marking:?}");
         }
     }
 
@@ -284,8 +284,8 @@ mod tests {
     fn a_queue_that_overflows_is_kept_shorter() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         for depth_us in [200, 1_000, 2_000, 4_000] {
-            let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
-            assert!(lateness.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {lateness:?}");
+            let (marking, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
+            assert!(marking.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {marking:?}");
             // The queue that only losses keep would lose one packet in so many as it takes to fill
             // an eighth of it.
             let of_losses = 1.0 / (depth_us as f64 / 10.0 / 8.0);
@@ -297,8 +297,8 @@ mod tests {
     #[test]
     fn losses_by_chance_keep_no_queue_short() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
-        let (lateness, lost, _) = sender(40_000 * US, 100, 1_000_000);
+        let (marking, lost, _) = sender(40_000 * US, 100, 1_000_000);
         assert!((0.009..0.011).contains(&lost));
-        assert!(lateness.limit_ps > LONGEST_PS / 4, "{lateness:?}");
+        assert!(marking.limit_ps > LONGEST_PS / 4, "{marking:?}");
     }
 }

@@ -13,7 +13,7 @@ impl Sender {
     pub(super) fn on_go_back(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         if nack.psn > self.next_psn() {
             self.stats.invalid_acks += 1;
-        } else if self.recovery.repair != Repair::GoBack || nack.psn < self.recovery.scoreboard.cumulative() {
+        } else if self.recovery.repair != Repair::GoBackN || nack.psn < self.recovery.scoreboard.cumulative() {
             self.stats.stale_nacks += 1;
         } else {
             self.on_ack(now, &ack_of(nack), publisher);
@@ -29,7 +29,7 @@ impl Sender {
         // Packets already waiting are the highest: the sender has not reached them again.
         let end = board.first_lost().map_or(board.next_psn(), |(psn, _)| psn);
         for psn in (first..end).rev() {
-            self.lose(now, psn, if psn == first { cause } else { LossCause::GoBackN }, publisher);
+            self.declare_lost(now, psn, if psn == first { cause } else { LossCause::GoBackN }, publisher);
         }
     }
 }

@@ -12,7 +12,7 @@ const PAGE_BYTES: u64 = 4 << 10;
 type Range = (u64, u64);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::flow) struct Room {
+pub(in crate::flow) struct MemoryLimit {
     /// Bytes beyond twice what has arrived of each.
     excess: u64,
 }
@@ -27,7 +27,7 @@ pub(in crate::flow) struct Parts {
     excess: u64,
 }
 
-impl Room {
+impl MemoryLimit {
     /// Extends the memory of a message of `whole` bytes, with `received` so far, to include
     /// `packet`. Returns `false`, and changes nothing, if that exceeds the limit.
     //= docs/specs/transport.md#TRN-67 twice what has arrived

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// gap. Messages complete almost in order, so gaps are few; an adversary has at most
 /// [`MOST_MISSING`].
 #[derive(Clone, Debug, Default)]
-pub(in crate::flow) struct Numbers {
+pub(in crate::flow) struct CompletedNumbers {
     next: u32,
     /// Each from a number (inclusive) to another (exclusive), oldest first.
     gaps: Vec<(u32, u32)>,
@@ -17,7 +17,7 @@ pub(in crate::flow) struct Numbers {
 /// while later ones go. Their gaps take at most 128 KiB.
 pub(in crate::flow) const MOST_MISSING: u32 = 1 << 14;
 
-impl Numbers {
+impl CompletedNumbers {
     /// Treats all numbers before `next` as used.
     pub fn starting_at(next: u32) -> Self {
         Self { next, ..Self::default() }

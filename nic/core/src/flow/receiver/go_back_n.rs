@@ -1,14 +1,14 @@
 //! Arrivals where nothing is stored out of order: `docs/specs/go-back-n.md`.
 
-use super::{Accept, Arrival, Receiver, Time, nack, queue};
+use super::{Arrival, DataOutcome, Receiver, Time, nack, queue};
 use spray_wire::Nack;
 
 impl Receiver {
     //= docs/specs/go-back-n.md#GBN-1 accepted packets
-    pub(super) fn on_in_order(&mut self, now: Time, arrival: &Arrival) -> Accept {
+    pub(super) fn on_in_order(&mut self, now: Time, arrival: &Arrival) -> DataOutcome {
         let psn = arrival.data.psn;
         let is_ahead = psn > self.cumulative && psn - self.cumulative < self.window_packets;
-        if is_ahead && !arrival.trimmed { Accept::OutOfOrder } else { self.on_packet(now, arrival) }
+        if is_ahead && !arrival.trimmed { DataOutcome::OutOfOrder } else { self.on_packet(now, arrival) }
     }
 
     /// Queues a NACK for the gap before a dropped packet, unless one was sent.

@@ -7,12 +7,12 @@ use super::bits::{Bits, ones};
 
 /// The missing packets that were reported, so that each is reported once.
 #[derive(Clone, Debug)]
-pub(crate) struct SectionWatch {
+pub(crate) struct GapDetector {
     reported: Bits,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Arrived<'a> {
+pub(crate) struct Received<'a> {
     /// Bits of the numbers in `cumulative..highest`.
     pub received: &'a Bits,
     /// Every number below has arrived.
@@ -31,7 +31,7 @@ pub(crate) struct Evidence {
     pub again: bool,
 }
 
-impl SectionWatch {
+impl GapDetector {
     pub(crate) fn new(packets: u32) -> Self {
         Self { reported: Bits::new(packets) }
     }
@@ -50,7 +50,7 @@ impl SectionWatch {
     /// A step covers 64 numbers: one or two for a usual frame, at most a 64th of the window.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
-    pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut report: impl FnMut(u64) -> bool) {
+    pub(crate) fn check(&mut self, arrived: &Received<'_>, evidence: &Evidence, mut report: impl FnMut(u64) -> bool) {
         let Some((subflows, behind)) = evidence.section.get() else { return };
         let stride = u64::from(subflows);
         let mut first = evidence.psn - stride * u64::from(behind).min(evidence.psn / stride);
