@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::curve::Curve;
+use crate::x25519::X25519;
 
 const BYTES: usize = 32;
 /// Size limit of a key file: the key and comments.
@@ -116,12 +116,12 @@ impl PrivateKey {
 
     /// Returns the public key.
     pub fn public(&self) -> PublicKey {
-        PublicKey(Curve::new(&self.0).public())
+        PublicKey(X25519::new(&self.0).public())
     }
 
     /// Returns the shared secret with a peer, or `None` if the peer's key has low order.
     fn shared(&self, peer: &PublicKey) -> Option<Zeroizing<[u8; BYTES]>> {
-        let shared = Curve::shared(&self.0, peer.0);
+        let shared = X25519::shared(&self.0, peer.0);
         (*shared != [0; BYTES]).then_some(shared)
     }
 

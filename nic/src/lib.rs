@@ -66,7 +66,6 @@
 #[cfg(feature = "tokio")]
 pub mod aio;
 pub mod clock;
-mod curve;
 pub mod device;
 pub mod driver;
 pub mod endpoint;
@@ -77,6 +76,7 @@ pub mod net;
 mod real;
 pub mod sys;
 mod waker;
+mod x25519;
 #[cfg(feature = "xdp")]
 pub mod xdp;
 

@@ -13,7 +13,7 @@ use spray_nic::sys::{readable, wait_readable};
 use crate::abi::{FI_EOTHER, FI_MR_BASIC, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, fid_domain};
 use crate::call;
 use crate::engine::Engine;
-use crate::engine::remote::Regions;
+use crate::engine::rma::Regions;
 use crate::error::Errno;
 
 /// Number of reads without a completion before a reader yields its core.

@@ -87,7 +87,7 @@ impl<P> Mailbox<P> {
     /// # Errors
     /// Returns the frame when the inbox is full or its shard has ended.
     #[inline]
-    pub(super) fn hand(&mut self, shard: u8, parcel: P) -> Result<(), P> {
+    pub(super) fn forward(&mut self, shard: u8, parcel: P) -> Result<(), P> {
         let inbox = &self.mailboxes.inboxes[usize::from(shard)];
         if inbox.is_closed.load(Ordering::Relaxed) {
             return Err(parcel);
@@ -189,7 +189,7 @@ mod tests {
                 for (mailbox, first) in mailboxes.iter_mut().zip([0, EACH]) {
                     scope.spawn(move || {
                         for parcel in first..first + EACH {
-                            mailbox.hand(0, parcel).unwrap();
+                            mailbox.forward(0, parcel).unwrap();
                             mailbox.wake();
                         }
                     });
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_full_inbox_hands_back() {
         let mut mailboxes = mailboxes(1);
-        assert_eq!((mailboxes[1].hand(0, 7), mailboxes[2].hand(0, 8)), (Ok(()), Err(8)));
+        assert_eq!((mailboxes[1].forward(0, 7), mailboxes[2].forward(0, 8)), (Ok(()), Err(8)));
         assert_eq!((mailboxes[0].take(), mailboxes[0].take()), (Some(7), None));
     }
 
@@ -221,6 +221,6 @@ mod tests {
     fn a_shard_that_has_ended_hands_back() {
         let mut mailboxes = mailboxes(1);
         mailboxes[0].close();
-        assert_eq!(mailboxes[1].hand(0, 7), Err(7));
+        assert_eq!(mailboxes[1].forward(0, 7), Err(7));
     }
 }

@@ -16,12 +16,12 @@ use spray_wire::{Body, Data, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
+    admission::client_next_hops::ClientNextHops,
     admission::connect_tag::ConnectTag,
-    admission::hops::NextHops,
+    admission::exchange_queue::ExchangeQueue,
     admission::limit::Answers,
     admission::peer_tags::PeerTags,
     admission::token::Tokens,
-    admission::waiting::Waiting,
     connection::Connection,
     connection::Stage,
     connection::deadlines::Deadlines,
@@ -103,7 +103,7 @@ type Scheduled = Reverse<(Time, u64, ConnectionId, u32)>;
 pub(crate) struct Admission {
     pub(crate) tag: ConnectTag,
     pub(crate) peers: PeerTags,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: ExchangeQueue,
 }
 
 /// An endpoint without its device.
@@ -123,7 +123,7 @@ pub(crate) struct Machine {
     pub(crate) admission: Option<Admission>,
     pub(crate) tokens: Tokens,
     /// `Some` if the user resolves the next hops of clients.
-    pub(crate) next_hops: Option<NextHops>,
+    pub(crate) next_hops: Option<ClientNextHops>,
     pub(crate) rekeys: Rekeys,
     /// A connection with much memory has ended.
     pub(crate) trims_heap: bool,
@@ -167,7 +167,7 @@ impl Machine {
                 Some(keys) => Some(Admission {
                     tag: ConnectTag::new(&keys.own.public()),
                     peers: PeerTags::new(keys),
-                    waiting: Waiting::new(secret::<1>(&config, WAITING_STREAM)?[0]),
+                    waiting: ExchangeQueue::new(secret::<1>(&config, WAITING_STREAM)?[0]),
                 }),
                 None => None,
             },

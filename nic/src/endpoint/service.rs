@@ -52,7 +52,7 @@ impl Machine {
         self.shared.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
         let check_at = connection.check_at;
-        if connection.repeat.at <= now {
+        if connection.retransmit.at <= now {
             self.retransmit_handshake(now, index);
         }
         if check_at <= now {

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use spray_wire::Ports;
 use thiserror::Error;
 
-use super::busy::Deferral;
+use super::busy_poll::Deferral;
 use super::rules::Rules;
 use super::{
     BindMode, OpenError, XskConfig, XskDevice,
     queues::XskInterface,
-    taken::{Taken, TakenOver},
+    taken_over::{NicState, TakenOver},
 };
 use crate::endpoint::ConfigError;
 use crate::net::drivers;
@@ -108,7 +108,7 @@ impl XskInterface {
             rules_error,
         };
         let at = (address, ports);
-        let taken = Arc::new(Taken { steer: Mutex::new(steer), at, _deferral: deferral, _rules: rules, how, early });
+        let taken = Arc::new(NicState { steer: Mutex::new(steer), at, _deferral: deferral, _rules: rules, how, early });
         shards.iter_mut().for_each(|shard| shard.taken = Some(Arc::clone(&taken)));
         Ok(shards)
     }

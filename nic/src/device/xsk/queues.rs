@@ -1,6 +1,6 @@
 //! Several queues of an interface as one device.
 //!
-//! Packet path: T6 and R1 of `docs/architecture.md`, between `nic` and the socket of a queue.
+//! Packet path: T6 and R1 of `docs/architecture.md`, between `any` and the socket of a queue.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use std::{
 
 use spray_wire::Ports;
 
-use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, taken::Taken};
+use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, taken_over::NicState};
 use crate::device::mailboxes::{Mailbox, ShardMailboxes};
 use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 use crate::endpoint::Shard;
@@ -28,7 +28,7 @@ use crate::sys::any_readable;
 pub struct XskInterface {
     // Fields drop in order: the program is detached before its sockets are closed.
     /// `None` in tests that attach a program of their own.
-    pub(super) taken: Option<Arc<Taken>>,
+    pub(super) taken: Option<Arc<NicState>>,
     queues: Box<[XskDevice]>,
     /// Maximum number of frames of a queue. Frame `i` of the interface's queue `n` has the number
     /// `n * frames + i`.
@@ -174,7 +174,7 @@ impl XskInterface {
         let received = device.receive(arrivals, budget.min(BATCH));
         for Received { frame, len, misrouted } in arrivals.drain(..) {
             let (number, begin) = (first + frame.0, device.begins[frame.index()]);
-            if !sharing.pass_on(number, begin, device.frame(&frame, len)) {
+            if !sharing.forward(number, begin, device.frame(&frame, len)) {
                 out.push(Received { frame: FrameId(number), len, misrouted });
             }
         }
@@ -182,10 +182,10 @@ impl XskInterface {
     }
 
     /// Takes frames that other shards have forwarded, and frames of this shard that they return.
-    fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize) {
+    fn take_forwarded(&mut self, out: &mut Vec<Received>, budget: usize) {
         let Self { queues, sharing, frames, shard, .. } = self;
         let Some(sharing) = sharing else { return };
-        sharing.take_handed(out, budget, |number| {
+        sharing.take_forwarded(out, budget, |number| {
             queues[(number / *frames) as usize / usize::from(shard.count())].release(FrameId(number % *frames));
         });
     }
@@ -235,7 +235,7 @@ impl Device for XskInterface {
         let (begun, first, count) = (out.len(), self.next, self.queues.len());
         let budget = budget.min(out.capacity() - begun);
         self.next = (first + 1) % count;
-        self.take_handed(out, budget);
+        self.take_forwarded(out, budget);
         for queue in (first..count).chain(0..first) {
             let room = budget - (out.len() - begun);
             if room == 0 {
@@ -264,7 +264,7 @@ impl Device for XskInterface {
     fn release(&mut self, id: FrameId) {
         match (self.find(&id), &mut self.sharing) {
             (Some((queue, id)), _) => self.queues[queue].release(id),
-            (None, sharing) => sharing.as_mut().expect(OTHERS).give_back(&id),
+            (None, sharing) => sharing.as_mut().expect(OTHERS).return_frame(&id),
         }
     }
 
@@ -283,7 +283,7 @@ impl Device for XskInterface {
         self.queues[0].frame_mut(&copy)[..len as usize].copy_from_slice(sharing.frame(&id, len));
         match self.queues[0].transmit(copy, len) {
             Ok(()) => {
-                sharing.give_back(&id);
+                sharing.return_frame(&id);
                 Ok(())
             }
             Err(copy) => {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use spray_wire::Ports;
 
-use super::undo::Undo;
+use super::restore::RestoreOnExit;
 use crate::endpoint::Shard;
 use crate::net::drivers;
 use crate::net::ethtool::{Ethtool, Feature, Request, Rule, RuleTable};
@@ -15,7 +15,7 @@ use crate::net::ethtool::{Ethtool, Feature, Request, Rule, RuleTable};
 #[derive(Debug)]
 pub(super) struct Rules {
     count: usize,
-    undo: Undo,
+    undo: RestoreOnExit,
 }
 
 impl Rules {
@@ -31,9 +31,9 @@ impl Rules {
                 "{driver} resets its link to heed rules, so let it always: `ethtool -K {interface} ntuple on`"
             )));
         }
-        let undo = Undo::begin(interface, &[])?;
+        let undo = RestoreOnExit::begin(interface, &[])?;
         if !heeds {
-            undo.tell(&nic.feature_request(Feature::NTUPLE, false)?)?;
+            undo.add(&nic.feature_request(Feature::NTUPLE, false)?)?;
             nic.set_feature(Feature::NTUPLE, true)?;
         }
         Ok(Some(Self { count: 0, undo }))
@@ -52,7 +52,7 @@ impl Rules {
         shards: usize,
     ) -> io::Result<Self> {
         let rules = wanted(address, ports, queues, shards);
-        let count = put(table, rules, |request| self.undo.tell(request))?;
+        let count = put(table, rules, |request| self.undo.add(request))?;
         Ok(Self { count, ..self })
     }
 

@@ -12,9 +12,9 @@ use crate::net::ethtool::{Feature, Rule, RuleTable};
 mod interfaces;
 mod many_queues;
 mod polled;
+mod restore;
 mod rig;
 mod taken_over;
-mod undone;
 
 use rig::{Meeting, Steer, ip, joined, up, yield_to_softirq};
 use spray_test_support::has_root;

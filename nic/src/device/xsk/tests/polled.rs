@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::busy::{self, Deferral};
+use super::super::busy_poll::{self, Deferral};
 use super::*;
 use crate::net::{Interface, drivers};
 
@@ -110,7 +110,7 @@ fn a_thread_that_polls_receives_everything() {
         let steer = Steer::attach(interface);
         let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         // A veth cannot be polled, but takes the calls.
-        let _nothing = busy::prefer(&device.fd());
+        let _nothing = busy_poll::prefer(&device.fd());
         device.polls = true;
         steer.register(0, device.fd());
         ready.wait();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use spray_wire::{Seal, TAG_BYTES, Terms};
 
 use super::*;
-use crate::endpoint::seal::exchange::Ends;
+use crate::endpoint::seal::noise::Parties;
 use crate::endpoint::seal::{Secret, Secrets};
 use crate::keys::PrivateKey;
 
@@ -37,7 +37,7 @@ impl Pair {
     }
 
     fn of(keys: [Keys; 2], generation: u16) -> Self {
-        let ends = Ends { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) };
+        let ends = Parties { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) };
         let terms = Terms::default();
         let (mut initiator, message) = Initiator::new(&keys[0], ends, &terms).unwrap();
         let (theirs, answer) = Responder::new(&keys[1], ends, &terms, &message).unwrap().answer(&terms).unwrap();
@@ -164,13 +164,13 @@ fn no_frame_has_the_nonce_of_another() {
 fn who_has_all_of_a_generation_has_nothing_of_the_next() {
     let (mut pair, stolen) = (Pair::new(0).0, PrivateKey::generate().unwrap());
     let now = at(120);
-    let bond = pair.server.bond;
+    let binding = pair.server.binding;
     let asked = pair.ask(now);
     // Who knows all that the process keeps but its private key can neither read what the client asks nor ask itself.
     let thief = Keys::new(stolen, vec![pair.keys[0].own.public()]);
-    assert!(Responder::again(&thief, &bond, 1, &asked.message).is_none());
-    let (_, message) = Initiator::again(&thief, &bond, 1).unwrap();
-    assert!(Responder::again(&pair.keys[1], &bond, 1, &message).is_none());
+    assert!(Responder::rekey(&thief, &binding, 1, &asked.message).is_none());
+    let (_, message) = Initiator::rekey(&thief, &binding, 1).unwrap();
+    assert!(Responder::rekey(&pair.keys[1], &binding, 1, &message).is_none());
     let Secrets { sending, receiving } = pair.secrets.clone();
     let reads = |secret: &Secret, generation, frame: &Wire| Opener::new(secret, generation).open(wire(frame));
     assert_eq!(reads(&sending, 0, &sealed(&mut pair.client)), Verdict::Genuine);
@@ -179,8 +179,8 @@ fn who_has_all_of_a_generation_has_nothing_of_the_next() {
     for frame in [sealed(&mut pair.client), sealed(&mut pair.server)] {
         assert_eq!([&sending, &receiving].map(|secret| reads(secret, 1, &frame)), [Verdict::Forged; 2]);
     }
-    assert_ne!(pair.client.bond.number(), bond.number());
-    assert_eq!(pair.client.bond.number(), pair.server.bond.number());
+    assert_ne!(pair.client.binding.number(), binding.number());
+    assert_eq!(pair.client.binding.number(), pair.server.binding.number());
 }
 
 //= docs/specs/endpoint.md#END-46 valid for one exchange of one connection
@@ -193,8 +193,8 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     let answer_beside = beside.answer(now, &asked_beside).unwrap();
     // Somebody else whom the server trusts, and who knows all that binds the exchange.
     let other = Keys::new(other_key, vec![pair.keys[1].own.public()]);
-    let (_, of_other) = Initiator::again(&other, &pair.client.bond, 8).unwrap();
-    let wrong_generation = Initiator::again(&pair.keys[0], &pair.client.bond, 9).unwrap().1;
+    let (_, of_other) = Initiator::rekey(&other, &pair.client.binding, 8).unwrap();
+    let wrong_generation = Initiator::rekey(&pair.keys[0], &pair.client.binding, 9).unwrap().1;
     let mut seconds = 200;
     for message in [asked_beside.message, of_other, wrong_generation, RekeyMessage([9; 96])] {
         let rekey = Rekey { message, ..asked };
@@ -264,10 +264,10 @@ fn all_connections_together_have_few_messages_read() {
 }
 
 /// What a pair agreed on last, with other secrets.
-fn agreed(pair: &Pair) -> Agreed {
-    Agreed {
+fn agreed(pair: &Pair) -> SessionKeys {
+    SessionKeys {
         secrets: Secrets { sending: Secret::new([0; 32]), receiving: Secret::new([0; 32]) },
-        bond: pair.client.bond,
+        binding: pair.client.binding,
     }
 }
 

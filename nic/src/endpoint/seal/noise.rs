@@ -11,10 +11,10 @@ use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
 use spray_wire::{RekeyMessage, Terms};
 
-use crate::curve::Resolver;
-use crate::endpoint::seal::wiped::Wiped;
+use crate::endpoint::seal::zeroed::Zeroed;
 use crate::endpoint::seal::{Secret, Secrets};
 use crate::keys::{Keys, PublicKey};
+use crate::x25519::ZeroingResolver;
 
 /// X25519, AES-256-GCM and SHA-256 for the exchange.
 const PATTERN: &str = "Noise_IKpsk2_25519_AESGCM_SHA256";
@@ -35,36 +35,36 @@ const _: () = assert!(CONNECT_BYTES == RekeyMessage::BYTES);
 
 /// The two sides. A message is valid only between them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct Parties {
     pub(crate) client: IpAddr,
     pub(crate) server: IpAddr,
 }
 
 /// The result of an exchange.
-pub(crate) struct Agreed {
+pub(crate) struct SessionKeys {
     pub(crate) secrets: Secrets,
-    pub(crate) bond: Bond,
+    pub(crate) binding: Binding,
 }
 
-impl Agreed {
+impl SessionKeys {
     /// Returns the result after both messages.
     fn by(state: &mut HandshakeState) -> Option<Self> {
         let (of_client, of_server) = state.dangerously_get_raw_split();
         let (of_client, of_server) = (Secret::new(of_client), Secret::new(of_server));
         let (sending, receiving) = if state.is_initiator() { (of_client, of_server) } else { (of_server, of_client) };
-        Some(Self { secrets: Secrets { sending, receiving }, bond: Bond::of(state)? })
+        Some(Self { secrets: Secrets { sending, receiving }, binding: Binding::of(state)? })
     }
 }
 
 /// Binds a connection's next exchange to the previous one: Noise's hash of that, and the peer's
 /// key. Not secret.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bond {
+pub(crate) struct Binding {
     hash: [u8; HASH_BYTES],
     peer: PublicKey,
 }
 
-impl Bond {
+impl Binding {
     fn of(state: &HandshakeState) -> Option<Self> {
         let hash = state.get_handshake_hash().try_into().ok()?;
         Some(Self { hash, peer: PublicKey::from_bytes(state.get_remote_static()?)? })
@@ -95,8 +95,8 @@ impl Bond {
 const REKEY_BYTES: usize = 13 + HASH_BYTES + 2;
 
 /// The library's state of an exchange. Its secrets, and the private keys in
-/// [`Curve`](crate::curve::Curve), are zeroed when dropped.
-type Exchange = Box<Wiped<HandshakeState>>;
+/// [`X25519`](crate::x25519::X25519), are zeroed when dropped.
+type Exchange = Box<Zeroed<HandshakeState>>;
 
 /// The client's state until the Accept arrives.
 pub(crate) struct Initiator(Exchange);
@@ -111,14 +111,14 @@ impl Initiator {
     /// Starts an exchange; `terms` are those of the Connect. Returns also its message. `None` if
     /// the peer's key is not listed or not valid, or without random numbers.
     //= docs/specs/endpoint.md#END-33 the key exchange
-    pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
-        Self::begin(keys, keys.of(ends.server)?, &bound(ends, terms))
+    pub(crate) fn new(keys: &Keys, parties: Parties, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
+        Self::begin(keys, keys.of(parties.server)?, &connect_prologue(parties, terms))
     }
 
     /// Starts the exchange for a connection's next generation of keys, with the same peer.
     //= docs/specs/endpoint.md#END-46 fresh keys
-    pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16) -> Option<(Self, RekeyMessage)> {
-        let (initiator, message) = Self::begin(keys, &bond.peer, &bond.prologue(generation))?;
+    pub(crate) fn rekey(keys: &Keys, binding: &Binding, generation: u16) -> Option<(Self, RekeyMessage)> {
+        let (initiator, message) = Self::begin(keys, &binding.peer, &binding.prologue(generation))?;
         Some((initiator, RekeyMessage(message)))
     }
 
@@ -132,21 +132,21 @@ impl Initiator {
 
     /// Reads the server's message, if it is authentic. The terms are those in it, not those of the
     /// Accept around it.
-    pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(Agreed, Terms)> {
+    pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(SessionKeys, Terms)> {
         if message.len() != ACCEPT_BYTES {
             return None;
         }
         let mut terms = [0; TERMS_BYTES];
         let read = self.0.read_message(message, &mut terms).ok()?;
-        (read == TERMS_BYTES).then_some((Agreed::by(&mut self.0)?, terms_of(&terms)))
+        (read == TERMS_BYTES).then_some((SessionKeys::by(&mut self.0)?, terms_of(&terms)))
     }
 
     /// Reads the server's message of a later exchange, if it is authentic.
     //= docs/specs/endpoint.md#END-46 fresh keys
-    pub(crate) fn finish_again(&mut self, message: &RekeyMessage) -> Option<Agreed> {
+    pub(crate) fn finish_rekey(&mut self, message: &RekeyMessage) -> Option<SessionKeys> {
         let (message, _) = message.0.split_first_chunk::<ANSWER_BYTES>()?;
         self.0.read_message(message, &mut []).ok()?;
-        Agreed::by(&mut self.0)
+        SessionKeys::by(&mut self.0)
     }
 }
 
@@ -157,20 +157,20 @@ impl Responder {
     /// Reads a client's message; `terms` are those of its Connect. `None` unless the client holds a
     /// listed key and addressed this server. Takes 100 us in any case.
     //= docs/specs/endpoint.md#END-33 the key exchange
-    pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms, message: &[u8]) -> Option<Self> {
+    pub(crate) fn new(keys: &Keys, parties: Parties, terms: &Terms, message: &[u8]) -> Option<Self> {
         if message.len() != CONNECT_BYTES {
             return None;
         }
-        let (state, client) = Self::read(keys, &bound(ends, terms), message)?;
-        keys.trusts(ends.client, &client).then_some(Self(state))
+        let (state, client) = Self::read(keys, &connect_prologue(parties, terms), message)?;
+        keys.trusts(parties.client, &client).then_some(Self(state))
     }
 
     /// Reads the client's message of a later exchange. `None` unless it is of the connection's
     /// client, for the next generation of keys. Takes as long as the first.
     //= docs/specs/endpoint.md#END-46 fresh keys
-    pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16, message: &RekeyMessage) -> Option<Self> {
-        let (state, client) = Self::read(keys, &bond.prologue(generation), &message.0)?;
-        (client == bond.peer).then_some(Self(state))
+    pub(crate) fn rekey(keys: &Keys, binding: &Binding, generation: u16, message: &RekeyMessage) -> Option<Self> {
+        let (state, client) = Self::read(keys, &binding.prologue(generation), &message.0)?;
+        (client == binding.peer).then_some(Self(state))
     }
 
     fn read(keys: &Keys, prologue: &[u8], message: &[u8]) -> Option<(Exchange, PublicKey)> {
@@ -181,34 +181,34 @@ impl Responder {
     }
 
     /// Returns the result, and the message of the Accept; `terms` are those of the Accept.
-    pub(crate) fn answer(self, terms: &Terms) -> Option<(Agreed, [u8; ACCEPT_BYTES])> {
+    pub(crate) fn answer(self, terms: &Terms) -> Option<(SessionKeys, [u8; ACCEPT_BYTES])> {
         self.write(&bytes_of(terms))
     }
 
     /// Returns the result, and the answer to the message of a later exchange.
     //= docs/specs/endpoint.md#END-46 fresh keys
-    pub(crate) fn answer_again(self) -> Option<(Agreed, RekeyMessage)> {
+    pub(crate) fn answer_rekey(self) -> Option<(SessionKeys, RekeyMessage)> {
         let (agreed, written) = self.write::<ANSWER_BYTES>(&[])?;
         let mut message = RekeyMessage::default();
         message.0[..ANSWER_BYTES].copy_from_slice(&written);
         Some((agreed, message))
     }
 
-    fn write<const BYTES: usize>(mut self, payload: &[u8]) -> Option<(Agreed, [u8; BYTES])> {
+    fn write<const BYTES: usize>(mut self, payload: &[u8]) -> Option<(SessionKeys, [u8; BYTES])> {
         let mut message = [0; BYTES];
         let written = self.0.write_message(payload, &mut message).ok()?;
-        (written == BYTES).then_some((Agreed::by(&mut self.0)?, message))
+        (written == BYTES).then_some((SessionKeys::by(&mut self.0)?, message))
     }
 }
 
 fn builder(keys: &Keys) -> Option<Builder<'_>> {
     let pattern = PATTERN.parse::<NoiseParams>().expect("a pattern of the library's");
-    let builder = Builder::with_resolver(pattern, Box::new(Resolver));
+    let builder = Builder::with_resolver(pattern, Box::new(ZeroingResolver));
     builder.local_private_key(keys.own.bytes()).ok()?.psk(2, keys.pre_shared()).ok()
 }
 
 fn boxed(state: HandshakeState) -> Exchange {
-    Box::new(Wiped::new(state))
+    Box::new(Zeroed::new(state))
 }
 
 /// Returns the library's state with these keys.
@@ -218,7 +218,7 @@ pub(in crate::endpoint) fn initiator(keys: &Keys, peer: &PublicKey) -> Handshake
 }
 
 /// Returns the prologue of a Connect's exchange, which its tag covers too.
-pub(crate) fn bound(ends: Ends, terms: &Terms) -> [u8; BOUND_BYTES] {
+pub(crate) fn connect_prologue(parties: Parties, terms: &Terms) -> [u8; BOUND_BYTES] {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
@@ -226,8 +226,8 @@ pub(crate) fn bound(ends: Ends, terms: &Terms) -> [u8; BOUND_BYTES] {
     let mut bytes = [0; BOUND_BYTES];
     let mut rest = &mut bytes[..];
     rest.put_slice(b"spray 1");
-    rest.put_slice(&octets(ends.client));
-    rest.put_slice(&octets(ends.server));
+    rest.put_slice(&octets(parties.client));
+    rest.put_slice(&octets(parties.server));
     rest.put_slice(&bytes_of(terms));
     bytes
 }
@@ -267,8 +267,14 @@ mod tests {
     use super::*;
     use crate::keys::PrivateKey;
 
-    fn respond(keys: &Keys, ends: Ends, theirs: &Terms, message: &[u8], ours: &Terms) -> Option<(Secrets, Vec<u8>)> {
-        let (agreed, message) = Responder::new(keys, ends, theirs, message)?.answer(ours)?;
+    fn respond(
+        keys: &Keys,
+        parties: Parties,
+        theirs: &Terms,
+        message: &[u8],
+        ours: &Terms,
+    ) -> Option<(Secrets, Vec<u8>)> {
+        let (agreed, message) = Responder::new(keys, parties, theirs, message)?.answer(ours)?;
         Some((agreed.secrets, message.to_vec()))
     }
 
@@ -277,8 +283,8 @@ mod tests {
         (key(), key(), key())
     }
 
-    fn ends() -> Ends {
-        Ends { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) }
+    fn parties() -> Parties {
+        Parties { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) }
     }
 
     fn terms(connection: u32) -> Terms {
@@ -299,17 +305,17 @@ mod tests {
         let (client, server, stranger) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![stranger.public(), client.public()]);
-        let (mut initiator, asked) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
-        let (theirs, message) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        let (mut initiator, asked) = Initiator::new(&clients, parties(), &terms(1)).unwrap();
+        let (theirs, message) = respond(&servers, parties(), &terms(1), &asked, &terms(2)).unwrap();
         let mut broken = message.clone();
         broken[40] ^= 1;
         assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
-        let (Agreed { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
+        let (SessionKeys { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
         assert_eq!(said, terms(2));
         assert_eq!((&ours.sending, &ours.receiving), (&theirs.receiving, &theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
-        let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
-        assert_ne!(again.sending, theirs.sending, "every exchange has its own");
+        let (rekey, _) = respond(&servers, parties(), &terms(1), &asked, &terms(2)).unwrap();
+        assert_ne!(rekey.sending, theirs.sending, "every exchange has its own");
     }
 
     //= docs/specs/endpoint.md#END-33 a second secret of both sides
@@ -320,8 +326,8 @@ mod tests {
         let servers = Keys::new(server, vec![client.public()]);
         let with = |keys: &Keys| keys.clone().with_pre_shared(secret.clone());
         let opens = |clients: &Keys, servers: &Keys| {
-            let (mut initiator, asked) = Initiator::new(clients, ends(), &terms(1)).unwrap();
-            let (_, message) = respond(servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+            let (mut initiator, asked) = Initiator::new(clients, parties(), &terms(1)).unwrap();
+            let (_, message) = respond(servers, parties(), &terms(1), &asked, &terms(2)).unwrap();
             initiator.finish(&message).is_some()
         };
         assert!(opens(&with(&clients), &with(&servers)) && opens(&clients, &servers));
@@ -334,26 +340,27 @@ mod tests {
         let (client, server, stranger) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![client.public()]);
-        let (_, meant) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
-        let answers =
-            |keys: &Keys, ends, terms: &Terms, message: &[u8]| respond(keys, ends, terms, message, terms).is_some();
-        assert!(answers(&servers, ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&servers, ends(), &terms(2), &meant), "other terms");
-        let other = Ends { client: IpAddr::from([10, 0, 0, 3]), ..ends() };
+        let (_, meant) = Initiator::new(&clients, parties(), &terms(1)).unwrap();
+        let answers = |keys: &Keys, parties, terms: &Terms, message: &[u8]| {
+            respond(keys, parties, terms, message, terms).is_some()
+        };
+        assert!(answers(&servers, parties(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), parties(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), parties(), &terms(1), &meant));
+        assert!(!answers(&servers, parties(), &terms(2), &meant), "other terms");
+        let other = Parties { client: IpAddr::from([10, 0, 0, 3]), ..parties() };
         assert!(!answers(&servers, other, &terms(1), &meant), "from elsewhere");
-        let reflected = Ends { client: ends().server, server: ends().client };
+        let reflected = Parties { client: parties().server, server: parties().client };
         let shared = Keys::new(client.clone(), vec![]);
-        let (_, mine) = Initiator::new(&shared, ends(), &terms(1)).unwrap();
-        assert!(answers(&shared, ends(), &terms(1), &mine), "one key for all");
+        let (_, mine) = Initiator::new(&shared, parties(), &terms(1)).unwrap();
+        assert!(answers(&shared, parties(), &terms(1), &mine), "one key for all");
         assert!(!answers(&shared, reflected, &terms(1), &mine), "sent back to its sender");
         for bytes in [0, 1, CONNECT_BYTES - 1] {
-            assert!(!answers(&servers, ends(), &terms(1), &meant[..bytes]));
+            assert!(!answers(&servers, parties(), &terms(1), &meant[..bytes]));
         }
-        assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
+        assert!(!answers(&servers, parties(), &terms(1), &[0; CONNECT_BYTES]));
         let nobody = PublicKey::from_bytes(&[0; 32]).unwrap();
         // A key that no exchange is possible with is refused without a panic.
-        let _ = Initiator::new(&Keys::new(client, vec![nobody]), ends(), &terms(1));
+        let _ = Initiator::new(&Keys::new(client, vec![nobody]), parties(), &terms(1));
     }
 }

@@ -1,5 +1,5 @@
 //! RMA messages, with [`Header::remote`](super::header::Header): a request or its answer as a
-//! [`Call`], then the data of a write or of the answer to a read.
+//! [`RmaHeader`], then the data of a write or of the answer to a read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct RmaHeader {
     pub kind: Kind,
     /// In an answer: the error, or 0.
     pub errno: u32,
@@ -28,7 +28,7 @@ pub struct Call {
     pub len: u64,
 }
 
-impl Call {
+impl RmaHeader {
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[0] = self.kind as u8;
@@ -95,23 +95,23 @@ impl Regions {
     }
 
     /// Fails if the memory is not registered or not readable.
-    pub fn read(&self, call: &Call, to: &mut [u8]) -> Result<(), Errno> {
+    pub fn read(&self, call: &RmaHeader, to: &mut [u8]) -> Result<(), Errno> {
         self.with(call, to.len(), 0, |buffers| buffers.read(0, to))
     }
 
     /// Fails if the memory is not registered or not writable.
-    pub fn write(&self, call: &Call, from: &[u8]) -> Result<(), Errno> {
+    pub fn write(&self, call: &RmaHeader, from: &[u8]) -> Result<(), Errno> {
         self.with(call, from.len(), 1, |buffers| {
             buffers.write(from);
         })
     }
 
     /// Checks a read request without copying.
-    pub fn check_read(&self, call: &Call) -> Result<(), Errno> {
+    pub fn check_read(&self, call: &RmaHeader) -> Result<(), Errno> {
         self.with(call, usize::try_from(call.len).map_err(|_| Errno::INVALID)?, 0, |_| ())
     }
 
-    fn with(&self, call: &Call, len: usize, access: usize, work: impl FnOnce(Buffers)) -> Result<(), Errno> {
+    fn with(&self, call: &RmaHeader, len: usize, access: usize, work: impl FnOnce(Buffers)) -> Result<(), Errno> {
         let regions = self.lock();
         let region = regions.get(&call.key).filter(|region| region.access[access]).ok_or(Errno(libc::EACCES))?;
         let offset = call.offset.checked_sub(region.base).and_then(|offset| usize::try_from(offset).ok());
@@ -151,9 +151,9 @@ mod tests {
         ) {
             let errno = u32::from(errno && kind == Kind::Answer);
             let data = if kind == Kind::Read || errno != 0 { vec![] } else { data };
-            let call = Call { kind, errno, number, key, offset, len: data.len() as u64 };
+            let call = RmaHeader { kind, errno, number, key, offset, len: data.len() as u64 };
             let message = [&call.write()[..], &data].concat();
-            prop_assert_eq!(Call::read(&message), Some((call, &data[..])));
+            prop_assert_eq!(RmaHeader::read(&message), Some((call, &data[..])));
         }
 
         #[test]
@@ -163,7 +163,7 @@ mod tests {
                 let kind = bytes[0] % 4;
                 bytes[..8].copy_from_slice(&[kind, 0, 0, 0, 0, 0, 0, 0]);
             }
-            if let Some((call, data)) = Call::read(&bytes) {
+            if let Some((call, data)) = RmaHeader::read(&bytes) {
                 prop_assert_eq!(&[&call.write()[..], data].concat(), &bytes);
             }
         }

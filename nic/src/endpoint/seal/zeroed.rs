@@ -7,15 +7,15 @@ use std::ops::{Deref, DerefMut};
 use zeroize::zeroize_flat_type;
 
 /// A value that is zeroed when dropped, except for its heap memory, which is freed.
-pub(in crate::endpoint) struct Wiped<T>(ManuallyDrop<T>);
+pub(in crate::endpoint) struct Zeroed<T>(ManuallyDrop<T>);
 
-impl<T> Wiped<T> {
+impl<T> Zeroed<T> {
     pub(in crate::endpoint) fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
 }
 
-impl<T> Deref for Wiped<T> {
+impl<T> Deref for Zeroed<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -23,13 +23,13 @@ impl<T> Deref for Wiped<T> {
     }
 }
 
-impl<T> DerefMut for Wiped<T> {
+impl<T> DerefMut for Zeroed<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<T> Drop for Wiped<T> {
+impl<T> Drop for Zeroed<T> {
     fn drop(&mut self) {
         // SAFETY: the value is not used afterwards; its memory is.
         unsafe { ManuallyDrop::drop(&mut self.0) };
@@ -44,11 +44,11 @@ impl<T> Drop for Wiped<T> {
 mod tests {
     use std::mem::ManuallyDrop;
 
-    use super::Wiped;
-    use crate::curve::Curve;
-    use crate::endpoint::seal::exchange;
+    use super::Zeroed;
+    use crate::endpoint::seal::noise;
     use crate::endpoint::seal::{Chain, Key, Secret};
     use crate::keys::{Keys, PrivateKey};
+    use crate::x25519::X25519;
 
     /// The bytes of a value before and after it was dropped.
     fn around_drop<T>(value: T) -> [Vec<u8>; 2] {
@@ -78,10 +78,10 @@ mod tests {
     #[test]
     fn an_exchange_is_overwritten_when_it_ends() {
         let [own, peer] = [(); 2].map(|()| PrivateKey::generate().unwrap());
-        let [before, after] = around_drop(Curve::new(&[7; 32]));
+        let [before, after] = around_drop(X25519::new(&[7; 32]));
         assert!(before.windows(32).any(|bytes| bytes == [7; 32]) && after.windows(32).any(|bytes| bytes == [0; 32]));
         let keys = Keys::new(own, vec![peer.public()]).with_pre_shared(peer.clone());
-        let [before, after] = around_drop(Wiped::new(exchange::initiator(&keys, &peer.public())));
+        let [before, after] = around_drop(Zeroed::new(noise::initiator(&keys, &peer.public())));
         assert!(before.windows(32).any(|bytes| bytes == peer.bytes()) && after.iter().all(|&byte| byte == 0));
     }
 }

@@ -18,7 +18,7 @@ const QUEUE: usize = 256;
 /// Maximum number of bytes of one call: the limit of UDP.
 const BATCH_BYTES: usize = 65_000;
 
-pub(super) struct Lanes {
+pub(super) struct TxSockets {
     lanes: Box<[Lane]>,
     /// The lanes with queued frames.
     busy: Vec<u16>,
@@ -28,7 +28,7 @@ pub(super) struct Lanes {
     /// Payloads of one call, contiguous.
     batch: Box<[u8]>,
     /// Maximum number of frames of a call.
-    segments: usize,
+    max_gso: usize,
     is_v6: bool,
     may_fragment: bool,
 }
@@ -77,7 +77,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-impl Lanes {
+impl TxSockets {
     /// # Errors
     /// When a socket option is refused.
     pub(super) fn new(sockets: Vec<UdpSocket>, address: IpAddr) -> io::Result<Self> {
@@ -90,7 +90,7 @@ impl Lanes {
         let lane = |socket| Lane { socket, queue: VecDeque::with_capacity(QUEUE) };
         Ok(Self {
             busy: Vec::with_capacity(sockets.len()),
-            segments: states.last().map_or(1, UdpSocketState::max_gso_segments),
+            max_gso: states.last().map_or(1, UdpSocketState::max_gso_segments),
             states,
             lanes: sockets.into_iter().map(lane).collect(),
             batch: vec![0; BATCH_BYTES].into(),
@@ -105,7 +105,7 @@ impl Lanes {
 
     #[cfg(test)]
     pub(super) fn set_segments(&mut self, most: usize) {
-        self.segments = self.segments.min(most);
+        self.max_gso = self.max_gso.min(most);
     }
 
     pub(super) fn may_fragment(&self) -> bool {
@@ -169,7 +169,7 @@ impl Lanes {
     ) -> bool {
         let Lane { socket, queue } = &self.lanes[usize::from(lane)];
         let (Some(first), Some(state)) = (queue.front(), self.states.last()) else { return false };
-        let count = alike(queue, self.segments);
+        let count = alike(queue, self.max_gso);
         let contents = gather(&mut self.batch, queue.range(..count), frame_at);
         let segment_size = (count > 1).then_some(first.bytes());
         let transmit = Transmit { destination: first.to, ecn: first.ecn, contents, segment_size, src_ip: None };
@@ -200,12 +200,12 @@ impl Lanes {
             self.states.pop();
         }
         if count > 1 && (is_too_long || is_refused) {
-            self.segments = 1;
+            self.max_gso = 1;
             return true;
         }
         let gives_way = is_too_long && !self.may_fragment;
         if gives_way {
-            (self.may_fragment, self.segments) = (true, 1);
+            (self.may_fragment, self.max_gso) = (true, 1);
             for lane in &self.lanes {
                 // If that fails, frames continue to fail, and are dropped.
                 let _ = options::handle_too_long(&lane.socket, self.is_v6, TooLong::Fragmented);
@@ -251,8 +251,8 @@ fn gather<'b, 'f: 'b, 'q>(
     &batch[..end]
 }
 
-impl std::fmt::Debug for Lanes {
+impl std::fmt::Debug for TxSockets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lanes").field("lanes", &self.lanes).field("segments", &self.segments).finish_non_exhaustive()
+        f.debug_struct("TxSockets").field("lanes", &self.lanes).field("max_gso", &self.max_gso).finish_non_exhaustive()
     }
 }

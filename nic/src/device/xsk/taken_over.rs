@@ -5,13 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_wire::Ports;
 
-use super::busy::Deferral;
+use super::busy_poll::Deferral;
 use super::rules::Rules;
 use crate::net::Interface;
 use crate::xdp::{AttachMode, SteerProgram};
 
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct NicState {
     pub(super) steer: Mutex<SteerProgram>,
     /// The address and the ports of the frames that are steered.
     pub(super) at: (IpAddr, Ports),
@@ -49,7 +49,7 @@ pub struct TakenOver {
     pub rules_error: Option<String>,
 }
 
-impl Taken {
+impl NicState {
     /// A thread that panicked does not change the program.
     pub(super) fn steer(&self) -> MutexGuard<'_, SteerProgram> {
         self.steer.lock().unwrap_or_else(PoisonError::into_inner)

@@ -4,12 +4,12 @@ use crate::endpoint::HandshakeConfig;
 
 /// Retransmission of a handshake frame, with doubling intervals.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Repeat {
+pub(crate) struct Retransmit {
     sent: u32,
     pub(crate) at: Time,
 }
 
-impl Repeat {
+impl Retransmit {
     pub(crate) const OFF: Self = Self { sent: 0, at: Time::NEVER };
 
     /// Starts with a frame that is due at `now`.

@@ -13,7 +13,7 @@ use super::options;
 const PIECE_BYTES: usize = 1 << 16;
 
 /// The receiving socket, and the pieces that it returned last.
-pub(super) struct Arrivals {
+pub(super) struct RxSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     buffers: Box<[u8]>,
@@ -31,7 +31,7 @@ pub(super) struct Segment<'a> {
     pub(super) ecn: Option<EcnCodepoint>,
 }
 
-impl Arrivals {
+impl RxSocket {
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         Ok(Self {
             state: UdpSocketState::new((&socket).into())?,
@@ -95,7 +95,7 @@ impl Arrivals {
     }
 }
 
-impl std::fmt::Debug for Arrivals {
+impl std::fmt::Debug for RxSocket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Arrivals").field("socket", &self.socket).finish_non_exhaustive()
     }

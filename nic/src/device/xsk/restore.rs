@@ -13,13 +13,13 @@ const REQUESTS: usize = 2 * spray_wire::Ports::COUNT as usize + 1;
 
 /// The handle of the child. Dropping it restores everything, and waits for that.
 #[derive(Debug)]
-pub(super) struct Undo {
+pub(super) struct RestoreOnExit {
     keeper: libc::pid_t,
     /// Closes with the process.
     sign: Option<PipeWriter>,
 }
 
-impl Undo {
+impl RestoreOnExit {
     /// Starts the child for an interface of this thread's network namespace. At the end it writes
     /// these texts to these files.
     ///
@@ -44,13 +44,13 @@ impl Undo {
     ///
     /// # Errors
     /// When the child is gone.
-    pub(super) fn tell(&self, request: &Request) -> io::Result<()> {
+    pub(super) fn add(&self, request: &Request) -> io::Result<()> {
         let bytes: Vec<u8> = request.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.sign.as_ref().map_or(Ok(()), |mut sign| sign.write_all(&bytes))
     }
 }
 
-impl Drop for Undo {
+impl Drop for RestoreOnExit {
     fn drop(&mut self) {
         self.sign = None;
         // SAFETY: it waits for our child, and wants to know nothing. A process without the right to wait goes on.

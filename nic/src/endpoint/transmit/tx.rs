@@ -20,7 +20,7 @@ const POLLS_PER_FLUSH: u32 = 16;
 const MAX_WAITING: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct DevicePort<D> {
+pub(crate) struct DeviceTx<D> {
     pub(crate) device: D,
     pub(crate) sent: KindCounts,
     /// Frames that the device received.
@@ -44,7 +44,7 @@ pub(crate) struct DevicePort<D> {
     coalesce_ps: u64,
 }
 
-impl<D: Device> DevicePort<D> {
+impl<D: Device> DeviceTx<D> {
     pub(crate) fn new(device: D, coalesce_ps: u64) -> Self {
         Self {
             device,

@@ -8,7 +8,7 @@ use rand_core::RngCore;
 use spray_core::Time;
 use spray_core::rng::Rng;
 
-use crate::endpoint::{admission::limit::Answers, admission::waiting::Client, seal::exchange::CONNECT_BYTES};
+use crate::endpoint::{admission::exchange_queue::Client, admission::limit::Answers, seal::noise::CONNECT_BYTES};
 
 /// Maximum number of clients that wait for their next hop.
 const WAITING: usize = 64;
@@ -18,7 +18,7 @@ const PLACES: usize = 256;
 const FRESH_PS: u64 = 5_000_000_000_000;
 
 /// A client, and its message of the key exchange with keys.
-pub(crate) type Asking = (Client, Option<[u8; CONNECT_BYTES]>);
+pub(crate) type PendingClient = (Client, Option<[u8; CONNECT_BYTES]>);
 
 #[derive(Debug, Clone, Copy)]
 struct NextHop {
@@ -29,15 +29,15 @@ struct NextHop {
 
 /// Recently resolved next hops, and the clients that wait for one.
 #[derive(Debug)]
-pub(crate) struct NextHops {
+pub(crate) struct ClientNextHops {
     places: Box<[Option<NextHop>]>,
-    waiting: Vec<Asking>,
+    waiting: Vec<PendingClient>,
     /// Addresses that the user has to resolve.
     unresolved: Vec<IpAddr>,
     limit: Answers,
 }
 
-impl NextHops {
+impl ClientNextHops {
     pub(crate) fn new() -> Self {
         let (waiting, unresolved) = (Vec::with_capacity(WAITING), Vec::with_capacity(WAITING));
         Self { places: vec![None; PLACES].into(), waiting, unresolved, limit: Answers::default() }
@@ -51,7 +51,7 @@ impl NextHops {
 
     /// Adds a waiting client, in place of a random one if there are too many.
     //= docs/specs/endpoint.md#END-47 64 clients wait
-    pub(crate) fn push(&mut self, now: Time, new: Asking, rng: &mut Rng) {
+    pub(crate) fn push(&mut self, now: Time, new: PendingClient, rng: &mut Rng) {
         let (key, address) = (new.0.key(), new.0.peer.address);
         if let Some(known) = self.waiting.iter_mut().find(|known| known.0.key() == key) {
             *known = new;
@@ -76,7 +76,7 @@ impl NextHops {
     }
 
     /// Removes and returns a client that has waited for an address's next hop.
-    pub(crate) fn take(&mut self, address: IpAddr) -> Option<Asking> {
+    pub(crate) fn take(&mut self, address: IpAddr) -> Option<PendingClient> {
         let at = self.waiting.iter().position(|(client, _)| client.peer.address == address)?;
         Some(self.waiting.swap_remove(at))
     }

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::{fs, io, thread};
 
-use super::undo::Undo;
+use super::restore::RestoreOnExit;
 use super::{BindMode, BusyPoll, XskConfig};
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, drivers};
@@ -76,7 +76,7 @@ const DEFERRAL: [(&str, &str); 2] = [("napi_defer_hard_irqs", "2"), ("gro_flush_
 /// Defers the interrupts of an interface. Restored when dropped, and when the process ends.
 #[derive(Debug)]
 pub(super) struct Deferral {
-    _undo: Undo,
+    _undo: RestoreOnExit,
 }
 
 impl Deferral {
@@ -106,7 +106,7 @@ impl Deferral {
         if files.iter().any(|(_, before)| before.trim() != "0") {
             return None;
         }
-        let undo = Undo::begin(&interface.name, &files).ok()?;
+        let undo = RestoreOnExit::begin(&interface.name, &files).ok()?;
         let set = files.iter().zip(DEFERRAL).try_for_each(|((path, _), (_, value))| fs::write(path, value));
         set.is_ok().then_some(Self { _undo: undo })
     }

@@ -10,12 +10,12 @@ use zeroize::Zeroizing;
 const BYTES: usize = 32;
 
 #[derive(Default)]
-pub(crate) struct Curve {
+pub(crate) struct X25519 {
     private: Zeroizing<[u8; BYTES]>,
     public: [u8; BYTES],
 }
 
-impl Curve {
+impl X25519 {
     pub(crate) fn new(private: &[u8; BYTES]) -> Self {
         let public = MontgomeryPoint::mul_base_clamped(*private).to_bytes();
         Self { private: Zeroizing::new(*private), public }
@@ -31,7 +31,7 @@ impl Curve {
     }
 }
 
-impl Dh for Curve {
+impl Dh for X25519 {
     fn name(&self) -> &'static str {
         "25519"
     }
@@ -71,16 +71,16 @@ impl Dh for Curve {
     }
 }
 
-/// Resolves the curve to [`Curve`], and everything else to `ring`.
-pub(crate) struct Resolver;
+/// Resolves the curve to [`X25519`], and everything else to `ring`.
+pub(crate) struct ZeroingResolver;
 
-impl CryptoResolver for Resolver {
+impl CryptoResolver for ZeroingResolver {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
         RingResolver.resolve_rng()
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        (*choice == DHChoice::Curve25519).then(|| Box::new(Curve::default()) as Box<dyn Dh>)
+        (*choice == DHChoice::Curve25519).then(|| Box::new(X25519::default()) as Box<dyn Dh>)
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
@@ -105,10 +105,10 @@ mod tests {
             let [a, b] = [[round; BYTES], [round ^ 0xa5; BYTES]];
             own.set(&a);
             theirs.set(&b);
-            let (ours, mut expected) = (Curve::new(&a), [0; BYTES]);
+            let (ours, mut expected) = (X25519::new(&a), [0; BYTES]);
             own.dh(theirs.pubkey(), &mut expected).unwrap();
             assert_eq!(ours.public(), own.pubkey());
-            assert_eq!(*Curve::shared(&a, theirs.pubkey().try_into().unwrap()), expected);
+            assert_eq!(*X25519::shared(&a, theirs.pubkey().try_into().unwrap()), expected);
             let mut secret = [0; BYTES];
             ours.dh(theirs.pubkey(), &mut secret).unwrap();
             assert_eq!((secret, ours.privkey()), (expected, &a[..]));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// Messages of a connection in order. The endpoint bounds the number of those that wait.
 #[derive(Debug, Default)]
-pub struct Order {
+pub struct ReorderBuffer {
     next: u32,
     early: BTreeMap<u32, Bytes>,
 }
@@ -13,7 +13,7 @@ pub struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolViolation;
 
-impl Order {
+impl ReorderBuffer {
     /// Adds a message that arrived. Fails if its number was used before.
     pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), ProtocolViolation> {
         let is_late = (number.wrapping_sub(self.next) as i32) < 0;
@@ -45,7 +45,7 @@ mod tests {
     proptest! {
         #[test]
         fn messages_leave_in_their_order(first: u32, mut arrivals in Just((0..50u32).collect::<Vec<_>>()).prop_shuffle()) {
-            let mut order = Order { next: first, early: BTreeMap::new() };
+            let mut order = ReorderBuffer { next: first, early: BTreeMap::new() };
             let mut left = Vec::new();
             arrivals.retain(|arrival| {
                 order.put(first.wrapping_add(*arrival), message(*arrival)).unwrap();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_number_that_left_does_not_come_again() {
-        let mut order = Order::default();
+        let mut order = ReorderBuffer::default();
         order.put(0, message(0)).unwrap();
         assert_eq!(order.put(u32::MAX, message(1)), Err(ProtocolViolation));
         assert_eq!(order.take(), Some(message(0)));

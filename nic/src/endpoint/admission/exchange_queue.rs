@@ -9,7 +9,7 @@ use spray_core::Time;
 use spray_core::rng::Rng;
 use spray_wire::{Common, Terms};
 
-use crate::endpoint::{Peer, admission::limit::RateLimit, connection::PeerKey, seal::exchange::CONNECT_BYTES};
+use crate::endpoint::{Peer, admission::limit::RateLimit, connection::PeerKey, seal::noise::CONNECT_BYTES};
 
 /// Maximum number of waiting clients: 46 KiB.
 const PLACES: usize = 256;
@@ -35,16 +35,16 @@ impl Client {
     }
 }
 
-type Asking = (Client, [u8; CONNECT_BYTES]);
+type PendingExchange = (Client, [u8; CONNECT_BYTES]);
 
 /// Waiting clients, with a rate limit: 16 at once, and 1,000 a second, some 90 us each. Networks
 /// (/24, /64) are served in turn, so that a flood from one does not delay the others. Within a
 /// network a random client is next.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct ExchangeQueue {
     limit: RateLimit<16, 1_000_000_000>,
     /// Each with its network's hash.
-    clients: Vec<(u8, Asking)>,
+    clients: Vec<(u8, PendingExchange)>,
     /// Clients by network.
     counts: [u16; NETWORKS],
     /// The network that is served next.
@@ -53,7 +53,7 @@ pub(crate) struct Waiting {
     key: u64,
 }
 
-impl Waiting {
+impl ExchangeQueue {
     /// Creates it with a secret key.
     pub(crate) fn new(key: u64) -> Self {
         let clients = Vec::with_capacity(PLACES + 1);
@@ -63,7 +63,7 @@ impl Waiting {
     /// Adds a client, in place of a random one of the largest network if there are too many.
     /// Returns whether one was removed.
     //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
-    pub(crate) fn push(&mut self, asking: Asking, rng: &mut Rng) -> bool {
+    pub(crate) fn push(&mut self, asking: PendingExchange, rng: &mut Rng) -> bool {
         let key = asking.0.key();
         if let Some((_, known)) = self.clients.iter_mut().find(|(_, known)| known.0.key() == key) {
             *known = asking;
@@ -82,7 +82,7 @@ impl Waiting {
 
     /// Removes and returns the next client, if the rate limit permits.
     //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
-    pub(crate) fn next(&mut self, now: Time, rng: &mut Rng) -> Option<Asking> {
+    pub(crate) fn next(&mut self, now: Time, rng: &mut Rng) -> Option<PendingExchange> {
         if self.clients.is_empty() || !self.limit.allow(now) {
             return None;
         }
@@ -112,7 +112,7 @@ impl Waiting {
     }
 
     /// Removes and returns a random client of a network.
-    fn take(&mut self, network: u8, rng: &mut Rng) -> Option<Asking> {
+    fn take(&mut self, network: u8, rng: &mut Rng) -> Option<PendingExchange> {
         let count = &mut self.counts[usize::from(network)];
         let chosen = (rng.next_u64() % u64::from((*count).max(1))) as usize;
         let mut places = self.clients.iter().enumerate().filter(|(_, (of, _))| *of == network);
@@ -132,7 +132,7 @@ mod tests {
 
     const MS: u64 = 1_000_000_000;
 
-    fn client(address: impl Into<IpAddr>, connection: u32) -> Asking {
+    fn client(address: impl Into<IpAddr>, connection: u32) -> PendingExchange {
         let peer = Peer { address: address.into(), mac: [2; 6] };
         let terms = Terms { connection, ..Terms::default() };
         (Client { peer, terms, port: 0 }, [0; CONNECT_BYTES])
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn all_are_served_a_burst_at_once_and_then_one_a_millisecond() {
-        let (mut waiting, mut rng) = (Waiting::new(7), rng());
+        let (mut waiting, mut rng) = (ExchangeQueue::new(7), rng());
         assert_eq!(waiting.next_at(), Time::NEVER);
         for number in 0..200 {
             assert!(!waiting.push(client([10, 0, 0, number as u8], number), &mut rng));
@@ -174,7 +174,7 @@ mod tests {
             |number| Ipv6Addr::from_bits(0xfd00 << 112 | u128::from(number)).into(),
         ];
         for crowd in crowds {
-            let (mut waiting, mut rng) = (Waiting::new(7), rng());
+            let (mut waiting, mut rng) = (ExchangeQueue::new(7), rng());
             let apart = (0..=u8::MAX).map(|host| IpAddr::from([10, 1, host, 1]));
             let apart = apart.filter(|&other| waiting.network(other) != waiting.network(crowd(0)));
             let others: Vec<_> = apart.take(20).collect();

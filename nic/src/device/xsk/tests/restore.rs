@@ -1,6 +1,6 @@
 //! What was changed of an interface, after its process has ended.
 
-use super::super::undo::Undo;
+use super::super::restore::RestoreOnExit;
 use super::*;
 
 /// A feature that veth has, off and on.
@@ -15,13 +15,13 @@ fn rule(place: u32) -> Rule {
 }
 
 /// Turns the feature on, and tells who turns it off again. What is told before that is undone after it.
-fn begin(interface: &str) -> Undo {
+fn begin(interface: &str) -> RestoreOnExit {
     let nic = Ethtool::open(interface).unwrap();
-    let undo = Undo::begin(interface, &[]).unwrap();
+    let undo = RestoreOnExit::begin(interface, &[]).unwrap();
     for on in [false, true, false, true] {
-        undo.tell(&nic.feature_request(FEATURE, on).unwrap()).unwrap();
+        undo.add(&nic.feature_request(FEATURE, on).unwrap()).unwrap();
     }
-    undo.tell(&rule(7).removal()).unwrap();
+    undo.add(&rule(7).removal()).unwrap();
     nic.set_feature(FEATURE, true).unwrap();
     undo
 }

@@ -8,7 +8,7 @@ use crate::queue::{Completion, Count, Queue};
 
 /// The bindings of one direction.
 #[derive(Clone, Debug, Default)]
-pub struct Side {
+pub struct Direction {
     pub queue: Option<Arc<Queue>>,
     pub count: Option<Arc<Count>>,
     /// Whether success is only reported for operations with `FI_COMPLETION`.
@@ -17,7 +17,7 @@ pub struct Side {
     pub flags: u64,
 }
 
-impl Side {
+impl Direction {
     /// Returns whether the success of an operation with these flags is reported.
     pub fn reports(&self, flags: u64) -> bool {
         !self.is_selective || flags & FI_COMPLETION != 0
