@@ -109,7 +109,7 @@ impl Connection {
             bytes: PACKET_BYTES,
             retransmit: false,
             in_flight_bytes: self.in_flight * u64::from(PACKET_BYTES),
-            open_packets: self.in_flight,
+            unacked_packets: self.in_flight,
             unsent_bytes: 1 << 30,
         };
         let _ = black_box(self.balancer.poll_probe(self.path.at(now)));
@@ -146,7 +146,7 @@ impl Connection {
             hops: 3,
             packet_bytes: PACKET_BYTES,
             in_flight_bytes: self.in_flight * u64::from(PACKET_BYTES),
-            open_packets: self.in_flight,
+            unacked_packets: self.in_flight,
             unsent_bytes: 1 << 30,
             window_bytes: WINDOW * u64::from(PACKET_BYTES),
         };

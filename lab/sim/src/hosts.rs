@@ -164,11 +164,11 @@ impl End {
         let own = &mut outcomes[self.outcome as usize..][..self.messages() as usize];
         if self.receives {
             let ended: Vec<_> = own.iter().map(|outcome| Some((self.ended_ps(outcome)?, outcome.receiver))).collect();
-            let shares = share_out(&ended, own[counting].receiver, ReceiverStats::until);
+            let shares = share_out(&ended, own[counting].receiver, ReceiverStats::delta_to);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.receiver = share);
         } else {
             let ended: Vec<_> = own.iter().map(|outcome| Some((self.ended_ps(outcome)?, outcome.sender))).collect();
-            let shares = share_out(&ended, own[counting].sender, SenderStats::until);
+            let shares = share_out(&ended, own[counting].sender, SenderStats::delta_to);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.sender = share);
         }
     }

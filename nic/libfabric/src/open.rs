@@ -22,7 +22,7 @@ pub fn open(
         Errno(errno)
     };
     let net = |error: NetError| failed(&error, net_errno(&error));
-    let mut config = Interface::find(name).and_then(|interface| HostConfig::on(interface, address)).map_err(net)?;
+    let mut config = Interface::find(name).and_then(|nic| HostConfig::with_address(nic, address)).map_err(net)?;
     config.endpoint = configure(config.endpoint, settings)?;
     let mut host = Host::open_with(config).map_err(|error| failed(&error, take_over_errno(&error)))?;
     host.start().map_err(|error| failed(&error, libc::EAGAIN))?;

@@ -174,7 +174,7 @@ impl Connection {
     /// Schedules a check at `at`, or earlier if the keys need it.
     pub(crate) fn check_by(&mut self, at: Time) {
         let keys =
-            self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.asks_at());
+            self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.rekey_at());
         self.check_at = at.min(keys);
     }
 

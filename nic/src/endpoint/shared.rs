@@ -99,7 +99,7 @@ impl Shared {
             hops: frame.envelope.hops(),
             trimmed: frame.trimmed,
             last_port: frame.is_trimmed_last(),
-            misrouted: misrouted,
+            misrouted,
         };
         let Data { message, message_bytes, offset, timestamp, .. } = *data;
         let payload = frame.payload;

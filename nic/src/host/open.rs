@@ -31,18 +31,18 @@ impl HostConfig {
     ///
     /// # Errors
     /// There is no such interface, it has no address, or its MTU is too small.
-    pub fn of(interface: &str) -> Result<Self, NetError> {
+    pub fn new(interface: &str) -> Result<Self, NetError> {
         let interface = Interface::find(interface)?;
         interface.check_kind()?;
         let address = interface.own_address(None)?;
-        Self::on(interface, address)
+        Self::with_address(interface, address)
     }
 
-    /// The same as [`of`](Self::of), at this address.
+    /// The same as [`new`](Self::new), at this address.
     ///
     /// # Errors
     /// The MTU is too small.
-    pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
+    pub fn with_address(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
         let config = EndpointConfig::real(address, interface.l3_interface().mac, interface.longest_packet());
         let mut endpoint = config.map_err(|error| match error {
             ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
@@ -56,12 +56,12 @@ impl HostConfig {
 
 impl Host<XskInterface> {
     /// Takes over an interface of this thread's network namespace, with the defaults of
-    /// [`HostConfig::of`]. Needs root, or the capabilities that errors name.
+    /// [`HostConfig::new`]. Needs root, or the capabilities that errors name.
     ///
     /// # Errors
     /// The cause, and how to resolve it.
     pub fn open(interface: &str) -> Result<Self, TakeOverError> {
-        Self::open_with(HostConfig::of(interface)?)
+        Self::open_with(HostConfig::new(interface)?)
     }
 
     /// The same as [`open`](Self::open), with these settings. It starts no thread.

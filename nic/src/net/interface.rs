@@ -108,7 +108,7 @@ impl Interface {
         if !self.up {
             return Err(NetError::Down(self.name.clone()));
         }
-        let busy = |program| NetError::Busy { interface: self.name.clone(), program: AttachedProgram::of(program) };
+        let busy = |id| NetError::Busy { interface: self.name.clone(), program: AttachedProgram::from_id(id) };
         self.xdp_program.map_or(Ok(()), |program| Err(busy(program)))
     }
 

@@ -195,7 +195,7 @@ impl PermanentNeighbours {
     ///
     /// # Errors
     /// There is no route.
-    pub fn towards(peer: IpAddr, own: IpAddr) -> Result<(Self, String), NetError> {
+    pub fn for_peer(peer: IpAddr, own: IpAddr) -> Result<(Self, String), NetError> {
         netlink(async |handle| {
             let why = || "the kernel has none".into();
             let no_route = || NetError::NoRoute { interface: "any".into(), from: own, to: peer, why: why() };
@@ -443,11 +443,11 @@ impl Resolver {
     /// # Errors
     /// There is no route, the next hop does not answer in the give-up time, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        self.ask(peer).await.map_err(|_| NetError::Netlink("the host has stopped".into()))?
+        self.request(peer).await.map_err(|_| NetError::Netlink("the host has stopped".into()))?
     }
 
     /// Requests the next hop's Ethernet address, for a caller that polls for the answer.
-    pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
+    pub fn request(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
         request(&self.0, peer, Duration::MAX)
     }
 }

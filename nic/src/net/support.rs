@@ -56,7 +56,7 @@ impl Interface {
     }
 
     /// Returns driver and MTU limit of native XDP, if known and below the interface's MTU.
-    pub fn mtu_too_long_for(&self) -> Option<(String, u32)> {
+    pub fn exceeded_xdp_mtu(&self) -> Option<(String, u32)> {
         let driver = self.driver()?;
         mtu_limit(&driver).filter(|limit| *limit < self.mtu).map(|limit| (driver, limit))
     }

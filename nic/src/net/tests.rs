@@ -104,7 +104,7 @@ fn the_longest_mtu_of_a_veth_is_the_tables() {
 
 #[test]
 fn a_veth_declares_native_xdp_where_the_kernel_tells() {
-    in_namespace(|| match XdpFeatures::of(Interface::find("eth0").unwrap().index) {
+    in_namespace(|| match XdpFeatures::query(Interface::find("eth0").unwrap().index) {
         Ok(declared) => assert!(declared.native() && declared.redirect() && !declared.zero_copy(), "{declared:?}"),
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
     });

@@ -24,7 +24,7 @@ impl XdpFeatures {
     ///
     /// # Errors
     /// `ENOENT` if the kernel does not support the query, before Linux 6.3; `ENODEV`.
-    pub fn of(index: u32) -> io::Result<Self> {
+    pub fn query(index: u32) -> io::Result<Self> {
         const DEVICE_GET: u8 = 1;
         const INTERFACE: u16 = 1;
         let socket =
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn loopback_declares_nothing_and_names_are_the_kernels() {
-        match XdpFeatures::of(1) {
+        match XdpFeatures::query(1) {
             Ok(declared) => assert!(!declared.native() && declared.names().is_empty()),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
         }

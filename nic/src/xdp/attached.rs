@@ -33,8 +33,8 @@ pub struct Holder {
 impl AttachedProgram {
     /// Collects information about the program of this ID.
     #[must_use]
-    pub fn of(program: u32) -> Self {
-        let name = ProgramInfo::of(program).ok().map(|info| info.name).filter(|name| !name.is_empty());
+    pub fn from_id(program: u32) -> Self {
+        let name = ProgramInfo::from_id(program).ok().map(|info| info.name).filter(|name| !name.is_empty());
         Self { program, name, holders: processes().filter_map(|(pid, name)| holder(program, pid, name)).collect() }
     }
 

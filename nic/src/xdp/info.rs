@@ -25,7 +25,7 @@ impl ProgramInfo {
     ///
     /// # Errors
     /// `ENOENT` if there is none, `EPERM` without permission.
-    pub fn of(id: u32) -> io::Result<Self> {
+    pub fn from_id(id: u32) -> io::Result<Self> {
         // SAFETY: a plain number, and a returned descriptor is new.
         Self::by(unsafe { object::owned_fd(libbpf_sys::bpf_prog_get_fd_by_id(id)) }?.as_fd())
     }
@@ -59,8 +59,8 @@ mod tests {
         }
         let object = object::load::<crate::xdp::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).unwrap();
         let own = ProgramInfo::by(object::program(&object, "steer").unwrap().as_fd()).unwrap();
-        assert_eq!((ProgramInfo::of(own.id).unwrap(), own.name.as_str()), (own.clone(), "steer"));
+        assert_eq!((ProgramInfo::from_id(own.id).unwrap(), own.name.as_str()), (own.clone(), "steer"));
         assert_eq!(jit_enabled(), Some(own.is_jited));
-        assert!(ProgramInfo::of(u32::MAX).is_err());
+        assert!(ProgramInfo::from_id(u32::MAX).is_err());
     }
 }

@@ -78,7 +78,7 @@ fn occupied(from: IpAddr) -> Option<String> {
         v4.or_else(|| Some(address?.as_sockaddr_in6()?.ip().into())) == Some(from)
     };
     let name = getifaddrs().ok()?.find(has)?.interface_name;
-    let occupant = AttachedProgram::of(Interface::find(&name).ok()?.xdp_program?);
+    let occupant = AttachedProgram::from_id(Interface::find(&name).ok()?.xdp_program?);
     Some(format!("{name} is in use, and what has it takes the answers: {occupant}; {}", occupant.remedy(&name)))
 }
 

@@ -35,7 +35,7 @@ impl CongestionControl for NsccEqds {
     //= docs/specs/nscc-eqds.md#NSE-3 trimmed by the last port
     fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
         if !self.window.adapt_to_loss(now, bytes, cause) && cause != LossCause::TrimmedLast {
-            self.window.take_off(bytes);
+            self.window.decrease_by(bytes);
         }
         self.credit.on_loss(now, bytes, cause);
     }

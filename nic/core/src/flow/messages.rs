@@ -51,7 +51,7 @@ struct Outgoing {
     cut: u64,
     first_psn: u64,
     /// Packets not acknowledged yet, sent or not.
-    open_packets: u64,
+    unacked_packets: u64,
     delivered_at: Time,
 }
 
@@ -79,8 +79,8 @@ impl Segmenter {
             return false;
         }
         //= docs/specs/transport.md#TRN-1 packets of a message
-        let open_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
-        let outgoing = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
+        let unacked_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
+        let outgoing = Outgoing { message, bytes, unacked_packets, ..Outgoing::default() };
         match self.slots.get_mut(slot_of(self.newest)) {
             Some(slot) => *slot = outgoing,
             // Numbers are consecutive, so the first missing slot is the next one.
@@ -113,7 +113,7 @@ impl Segmenter {
     }
 
     #[inline]
-    pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
+    pub(super) fn on_sent(&mut self, segment: &Segment, psn: u64) {
         let outgoing = &mut self.slots[usize::from(segment.slot)];
         if segment.offset == 0 {
             outgoing.first_psn = psn;
@@ -126,7 +126,7 @@ impl Segmenter {
     }
 
     #[inline]
-    pub(super) fn again(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
+    pub(super) fn resegment(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
         let outgoing = &self.slots[usize::from(slot)];
         Segment {
             slot,
@@ -141,8 +141,8 @@ impl Segmenter {
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];
-        outgoing.open_packets -= 1;
-        if outgoing.open_packets > 0 {
+        outgoing.unacked_packets -= 1;
+        if outgoing.unacked_packets > 0 {
             return false;
         }
         outgoing.delivered_at = now;
@@ -164,7 +164,7 @@ impl Segmenter {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    pub(super) fn uncut_packets(&self) -> u64 {
+    pub(super) fn unsegmented_packets(&self) -> u64 {
         let waiting = self.newest.wrapping_sub(self.cutting);
         let packets = |ahead| {
             let outgoing = &self.slots[slot_of(self.cutting.wrapping_add(ahead))];

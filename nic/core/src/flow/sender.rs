@@ -101,7 +101,7 @@ impl Sender {
         let features = balancer.features();
         let mut recovery = Recovery::new(&config, window_packets);
         if features.gap_rule && config.receiver == ReceiverConfig::Selective {
-            recovery.quicken();
+            recovery.set_quick_gap_rule();
         }
         Self {
             features,
@@ -348,7 +348,7 @@ impl Sender {
                 self.paced_until = self.recovery.held_until;
                 return self.wait_for(Limit::Pacing);
             }
-            return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
+            return Some((self.segmenter.resegment(record.message, psn, record.payload_bytes), Some(psn)));
         }
         //= docs/specs/irn.md#IRN-4 new packets
         let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
@@ -376,7 +376,7 @@ impl Sender {
             bytes,
             retransmit,
             in_flight_bytes: self.recovery.in_flight_bytes,
-            open_packets: self.recovery.scoreboard.span(),
+            unacked_packets: self.recovery.scoreboard.span(),
             unsent_bytes: self.segmenter.unsent_bytes,
         }
     }
@@ -418,7 +418,7 @@ impl Sender {
             self.liveness.on_first_sent(now);
         }
         let psn = scoreboard.send_new(now, ev, *backoff, segment.slot, segment.payload_bytes);
-        self.segmenter.cut(segment, psn);
+        self.segmenter.on_sent(segment, psn);
         self.grant.sent += u64::from(segment.payload_bytes);
         self.retry.stop(Awaited::Grant);
         self.stats.packets_sent += 1;

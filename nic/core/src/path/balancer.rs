@@ -164,7 +164,7 @@ pub struct SendInfo {
     /// Wire bytes in flight without this packet: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// Packets sent and not acknowledged, lost ones included; without this one if it is new.
-    pub open_packets: u64,
+    pub unacked_packets: u64,
     /// Payload bytes of queued messages that were never sent, this packet's included if it is new.
     pub unsent_bytes: u64,
 }

@@ -151,9 +151,9 @@ impl Flowcut {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28 bound of reordering
         if state.overlapping {
-            let lowest_open = packet.psn.saturating_sub(packet.open_packets);
+            let lowest_open = packet.psn.saturating_sub(packet.unacked_packets);
             state.overlapping = lowest_open < state.boundary_psn;
-            if state.overlapping && packet.open_packets > most {
+            if state.overlapping && packet.unacked_packets > most {
                 return Admission::Wait;
             }
         }
@@ -161,7 +161,7 @@ impl Flowcut {
             return Admission::Window;
         }
         //= docs/specs/flowcut.md#FLC-27 early resumption
-        if most > 0 && !state.overlapping && packet.open_packets <= most {
+        if most > 0 && !state.overlapping && packet.unacked_packets <= most {
             self.end_flowcut(path);
             self.state.overlapping = true;
             self.state.boundary_psn = packet.psn;
@@ -231,7 +231,7 @@ impl Balancer for Flowcut {
         }
         let state = &mut self.state;
         // A request for a grant is not a packet of the flow.
-        state.active |= !packet.retransmit || packet.open_packets > 0;
+        state.active |= !packet.retransmit || packet.unacked_packets > 0;
         if state.phase == Phase::Draining && !packet.retransmit {
             state.allowance_bytes = state.allowance_bytes.saturating_sub(u64::from(packet.bytes));
         }
@@ -253,7 +253,7 @@ impl Balancer for Flowcut {
             }
         }
         //= docs/specs/flowcut.md#FLC-21 end of a drain
-        if ack.open_packets == 0 && self.state.active {
+        if ack.unacked_packets == 0 && self.state.active {
             self.end_flowcut(now.path);
         }
     }
@@ -286,7 +286,7 @@ impl Balancer for Flowcut {
     }
 
     fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
-        if self.state.active && packet.open_packets == 0 {
+        if self.state.active && packet.unacked_packets == 0 {
             self.end_flowcut(now.path);
         }
         match self.state.phase {

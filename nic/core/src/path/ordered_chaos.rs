@@ -130,7 +130,7 @@ impl Balancer for OrderedChaos {
     }
 
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
-        if ack.open_packets == 0 {
+        if ack.unacked_packets == 0 {
             self.state.rest();
         }
         if now.time >= self.state.next_move {

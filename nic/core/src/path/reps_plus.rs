@@ -124,7 +124,7 @@ impl Balancer for RepsPlus {
     }
 
     fn next_choice(&self) -> Choice {
-        match (self.state.keeps_to_buffer(), self.state.valid) {
+        match (self.state.reuses_buffer(), self.state.valid) {
             (true, _) => Choice::Frozen,
             (false, 0) => Choice::Explored,
             (false, _) => Choice::Recycled,
@@ -138,7 +138,7 @@ impl Balancer for RepsPlus {
         if state.check_at == Time::NEVER {
             state.check_at = now.after(overdue_ps(now.path));
         }
-        let keeps = state.keeps_to_buffer();
+        let keeps = state.reuses_buffer();
         if state.valid > 0 && !(keeps && packet.retransmit) {
             return state.oldest(self.settings.buffer);
         }
@@ -156,7 +156,7 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         if self.suspect().is_some() {
-            self.judge(now, ack, publisher);
+            self.freeze_if_confirmed(now, ack, publisher);
         }
         if ack.packets > 1 {
             self.cache_others(ack);
@@ -253,7 +253,7 @@ impl Balancer for RepsPlus {
     }
 
     fn restore_history(&mut self, now: Now<'_>, learned: &PathHistory) {
-        self.begin_with(now, learned);
+        self.restore(now, learned);
     }
 }
 

@@ -113,7 +113,7 @@ impl Sending {
         let peer = self.peers.entry(to).or_insert_with(|| {
             self.resolving += 1;
             Outgoing {
-                state: State::Resolving(next_hops.ask(to)),
+                state: State::Resolving(next_hops.request(to)),
                 waiting: VecDeque::new(),
                 operations: HashMap::new(),
             }

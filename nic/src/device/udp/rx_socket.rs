@@ -66,7 +66,7 @@ impl RxSocket {
             }
             // Errors of datagrams that were not delivered are ignored: the transport detects
             // losses.
-            match self.ask() {
+            match self.read_batch() {
                 Ok(received) if received > 0 => (self.received, self.piece, self.offset) = (received, 0, 0),
                 _ => return false,
             }
@@ -88,7 +88,7 @@ impl RxSocket {
         options::dropped(&self.socket).into()
     }
 
-    fn ask(&mut self) -> io::Result<usize> {
+    fn read_batch(&mut self) -> io::Result<usize> {
         let mut buffers = self.buffers.chunks_exact_mut(PIECE_BYTES);
         let mut pieces: [_; BATCH_SIZE] = std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
         self.state.recv((&self.socket).into(), &mut pieces, &mut self.metas)

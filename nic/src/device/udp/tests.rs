@@ -67,7 +67,7 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
 #[test]
 fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
     for segments in [64, 1] {
-        let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+        let (mut a, mut b) = (open(UdpConfig::new(own())), open(UdpConfig::new(own())));
         assert_eq!((a.info().evs, a.info().resolves_next_hop), (32, true));
         a.lanes.set_segments(segments);
         let mut sent = Vec::new();
@@ -95,7 +95,7 @@ fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
 #[test]
 fn ipv6_and_other_ports() {
     let ports = Ports::new(1024 + 64 * (std::process::id() % 900) as u16).unwrap();
-    let mut alone = open(UdpConfig { ports, ..UdpConfig::at(Ipv6Addr::LOCALHOST.into()) });
+    let mut alone = open(UdpConfig { ports, ..UdpConfig::new(Ipv6Addr::LOCALHOST.into()) });
     let (payload, itself) = (content(1, 700), (alone.address, alone.port));
     [3, 3, 31].into_iter().for_each(|ev| queue_to(&mut alone, itself, ev, Ecn::Ce, &payload));
     alone.flush().unwrap();
@@ -107,7 +107,7 @@ fn ipv6_and_other_ports() {
 
 #[test]
 fn nothing_goes_to_the_ports_of_strangers() {
-    let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, b) = (open(UdpConfig::new(own())), open(UdpConfig::new(own())));
     queue(&mut a, &b, 32, Ecn::NotEct, &[]);
     let id = a.allocate().unwrap();
     a.transmit(id, 3).unwrap();
@@ -117,7 +117,7 @@ fn nothing_goes_to_the_ports_of_strangers() {
 
 #[test]
 fn a_full_queue_hands_frames_back() {
-    let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, b) = (open(UdpConfig::new(own())), open(UdpConfig::new(own())));
     (0..256).for_each(|_| queue(&mut a, &b, 5, Ecn::Ect0, &[7; 64]));
     let id = a.allocate().unwrap();
     let template = a.memory[..a.space].to_vec();
@@ -133,27 +133,27 @@ fn a_full_queue_hands_frames_back() {
 fn ports_that_others_have() {
     let address = own();
     let taken = std::net::UdpSocket::bind((address, Ev::new(10).port(32).number())).unwrap();
-    assert_eq!(open(UdpConfig::at(address)).info().evs, 10);
+    assert_eq!(open(UdpConfig::new(address)).info().evs, 10);
     drop(taken);
     let _first = std::net::UdpSocket::bind((address, Ev::new(0).port(32).number())).unwrap();
-    let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
+    let refused = UdpDevice::open(&UdpConfig::new(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 49152") && refused.contains("ss -ulpn"), "{refused}");
     let address = own();
-    let _device = open(UdpConfig::at(address));
-    let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
+    let _device = open(UdpConfig::new(address));
+    let refused = UdpDevice::open(&UdpConfig::new(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 61440") && refused.contains("other ports"), "{refused}");
     // With other ports of their own, two devices share the ports that stand for entropy values.
     assert_eq!(
-        open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::at(address) }).info().evs,
+        open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::new(address) }).info().evs,
         256
     );
-    assert!(UdpDevice::open(&UdpConfig::at([203, 0, 113, 7].into())).is_err());
+    assert!(UdpDevice::open(&UdpConfig::new([203, 0, 113, 7].into())).is_err());
 }
 
 #[test]
 fn what_the_kernel_refuses_is_done_without() {
     let error = io::Error::from_raw_os_error;
-    let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, mut b) = (open(UdpConfig::new(own())), open(UdpConfig::new(own())));
     assert!(a.lanes.give_way(&error(libc::EINVAL), 5) && !a.lanes.may_fragment());
     assert!(!a.lanes.give_way(&error(libc::EINVAL), 1) && !a.lanes.give_way(&error(libc::ENETUNREACH), 1));
     assert!(a.lanes.give_way(&error(libc::EMSGSIZE), 1) && a.has_fragmented());
@@ -167,7 +167,7 @@ fn what_the_kernel_refuses_is_done_without() {
 
 #[test]
 fn frames_that_cannot_leave_are_lost_and_others_are_not() {
-    let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, mut b) = (open(UdpConfig::new(own())), open(UdpConfig::new(own())));
     // From a loopback address nothing leaves the machine.
     b.address = [203, 0, 113, 7].into();
     queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]);
@@ -178,10 +178,10 @@ fn frames_that_cannot_leave_are_lost_and_others_are_not() {
     assert_eq!(drain(&mut b, Ports::DEFAULT).len(), 1);
     // Nobody listens there any more: the kernel is told so, and so are our sockets.
     drop(b);
-    let b = UdpDevice::open(&UdpConfig::at(own())).unwrap();
+    let b = UdpDevice::open(&UdpConfig::new(own())).unwrap();
     let gone = b.address();
     drop(b);
-    let mut nobody = open(UdpConfig::at(own()));
+    let mut nobody = open(UdpConfig::new(own()));
     nobody.address = gone;
     for _ in 0..3 {
         queue(&mut a, &nobody, 1, Ecn::Ect0, &[1; 100]);
@@ -215,7 +215,7 @@ fn run_both(
 #[test]
 fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_sockets() {
     let host = || {
-        let config = UdpConfig { mtu: 1500, ..UdpConfig::at(own()) };
+        let config = UdpConfig { mtu: 1500, ..UdpConfig::new(own()) };
         let endpoint =
             config.endpoint().unwrap().with_balancer(BalancerKind::Reps).with_give_up(Duration::from_secs(20));
         Host::open_udp_with(config, endpoint).unwrap()
@@ -311,9 +311,9 @@ fn handles_need_an_address_and_nothing_else() {
 
 #[test]
 fn an_address_and_an_mtu_are_found() {
-    let towards = UdpConfig::towards(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let towards = UdpConfig::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap();
     assert_eq!((towards.address, towards.mtu), (Ipv4Addr::LOCALHOST.into(), 9000));
-    assert_eq!(UdpConfig::at(Ipv4Addr::LOCALHOST.into()).mtu, 1500);
+    assert_eq!(UdpConfig::new(Ipv4Addr::LOCALHOST.into()).mtu, 1500);
     let config: EndpointConfig = towards.endpoint().unwrap();
     assert_eq!(config.flow.packet_bytes(), 9014);
 }

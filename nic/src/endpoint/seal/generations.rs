@@ -144,10 +144,10 @@ impl Seals {
         self.opener.generation().wrapping_add(1)
     }
 
-    /// Returns the client's request after [`Seals::asks_at`], the same until it is answered. `None`
-    /// without random numbers.
+    /// Returns the client's request after [`Seals::rekey_at`], the same until it is answered.
+    /// `None` without random numbers.
     //= docs/specs/endpoint.md#END-46 fresh keys
-    pub(crate) fn ask(&mut self, now: Time, keys: &Keys, config: &HandshakeConfig) -> Option<Rekey> {
+    pub(crate) fn request(&mut self, now: Time, keys: &Keys, config: &HandshakeConfig) -> Option<Rekey> {
         let generation = self.next_generation();
         let Role::Client { repeat, asking } = &mut self.role else { return None };
         if !repeat.again(now, config) {
@@ -212,7 +212,7 @@ impl Seals {
     }
 
     /// Returns when the client requests next.
-    pub(crate) fn asks_at(&self) -> Time {
+    pub(crate) fn rekey_at(&self) -> Time {
         match &self.role {
             Role::Client { repeat, .. } => repeat.at,
             Role::Server { .. } => Time::NEVER,

@@ -12,6 +12,6 @@ pub(super) fn check(subject: &Subject) -> Check {
         Some(AttachMode::Generic) => "generic",
         _ => "attached",
     };
-    let occupant = AttachedProgram::of(id);
+    let occupant = AttachedProgram::from_id(id);
     Check::fail("XDP program", format!("{mode}: {occupant}"), occupant.remedy(subject.name()))
 }

@@ -34,7 +34,7 @@ impl Subject {
             asked: name.into(),
             all: Interface::all()?,
             kernel: drivers::running_kernel().unwrap_or_default(),
-            declared: XdpFeatures::of(interface.index).ok(),
+            declared: XdpFeatures::query(interface.index).ok(),
             channels: ethtool.channels().unwrap_or_default(),
             features: ethtool.features()?,
             device: device(&driver, &interface),

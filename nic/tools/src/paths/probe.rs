@@ -63,7 +63,7 @@ impl Route {
                 return Err(Failure::refused(format!("--from {from} and {to} are not of the same IP version")));
             }
             Some(from) => from,
-            None => UdpConfig::towards(to).map_err(Failure::refused)?.address,
+            None => UdpConfig::for_peer(to).map_err(Failure::refused)?.address,
         };
         if from == to {
             return Err(Failure::refused(format!("{to} is this machine's own address: name that of the other side")));

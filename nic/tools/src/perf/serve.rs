@@ -113,7 +113,7 @@ impl Counted {
     }
 
     fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
-        let sender = self.sender.until(&later.sender);
+        let sender = self.sender.delta_to(&later.sender);
         let Omitted { sent, received } =
             omitted.unwrap_or(Omitted { sent: self.receiver.bytes, received: self.sender.bytes_acked });
         let Cpu { user_us, system_us } = later.cpu.since(self.cpu);

@@ -62,7 +62,7 @@ impl Interface {
     fn of(taken: &TakenOver) -> Self {
         let TakenOver { interface, native_error, zero_copy_defect, rules_error, .. } = taken.clone();
         Self {
-            longest: native_error.as_ref().and_then(|_| interface.mtu_too_long_for()),
+            longest: native_error.as_ref().and_then(|_| interface.exceeded_xdp_mtu()),
             name: interface.name,
             xdp: if taken.mode == AttachMode::Native { "native" } else { "generic" },
             refused: native_error,

@@ -219,7 +219,7 @@ fn permanent(peer: Option<IpAddr>, host: &Host<AnyDevice>, name: &str) -> (Perma
     let followed = || (host.permanent_neighbours().unwrap_or_default(), name.into());
     match (peer, host.endpoint.device()) {
         (Some(peer), AnyDevice::Udp(device)) => {
-            PermanentNeighbours::towards(peer, device.address()).unwrap_or_else(|_| followed())
+            PermanentNeighbours::for_peer(peer, device.address()).unwrap_or_else(|_| followed())
         }
         _ => followed(),
     }

@@ -65,7 +65,7 @@ impl Request<'_> {
         let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
         interface.check_available().map_err(without_rights)?;
         let address = own_address(&interface, arguments.steered.from, peer)?;
-        let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
+        let mut config = HostConfig::with_address(interface, address).map_err(Failure::refused)?;
         let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
         config.endpoint = self.endpoint(config.endpoint, &room)?;
         config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
@@ -126,17 +126,17 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     let of = |name: &str| {
         let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, from, peer)?;
-        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::MAX_MTU), ..UdpConfig::at(address) })
+        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::MAX_MTU), ..UdpConfig::new(address) })
     };
     if let Some(name) = &arguments.way.interface {
         return of(name);
     }
     // For a receiver, `peer` is its own address.
     match (from, peer.filter(|peer| Some(*peer) != from)) {
-        (Some(from), None) => Ok(UdpConfig::at(from)),
-        (Some(from), Some(peer)) => UdpConfig::between(from, peer).map_err(Failure::refused),
-        (None, Some(peer)) => UdpConfig::towards(peer).map_err(Failure::refused),
-        (None, None) => UdpConfig::of_default_route().or_else(|error| match only_interface() {
+        (Some(from), None) => Ok(UdpConfig::new(from)),
+        (Some(from), Some(peer)) => UdpConfig::for_path(from, peer).map_err(Failure::refused),
+        (None, Some(peer)) => UdpConfig::for_peer(peer).map_err(Failure::refused),
+        (None, None) => UdpConfig::for_default_route().or_else(|error| match only_interface() {
             Some(name) => of(&name),
             None => Err(Failure::refused(format!("{error} (--from)"))),
         }),

@@ -190,7 +190,7 @@ impl ExternalInterface {
                 port.end
             )))
         };
-        match (refusal, XdpFeatures::of(self.index)) {
+        match (refusal, XdpFeatures::query(self.index)) {
             (Some(why), _) => wrong(format!("its driver rejects the program: {why}")),
             (None, Ok(declared)) if !declared.sends() => wrong(if self.is_software {
                 "a veth does if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()

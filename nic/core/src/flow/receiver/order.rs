@@ -62,7 +62,7 @@ impl OrderStats {
 
     /// Returns the difference from these counts to `later` ones of the same receiver.
     #[must_use]
-    pub fn until(&self, later: &Self) -> Self {
+    pub fn delta_to(&self, later: &Self) -> Self {
         let mut degrees = later.degrees;
         degrees.0.iter_mut().zip(self.degrees.0).for_each(|(count, before)| *count -= before);
         Self { reordered: later.reordered - self.reordered, unexpected: later.unexpected - self.unexpected, degrees }
@@ -178,7 +178,7 @@ mod tests {
             prop_assert_eq!(all.degrees, sum);
             prop_assert_eq!(all.reordered - stats[0].reordered, stats[1].reordered);
             prop_assert_eq!(all.unexpected - stats[0].unexpected, stats[1].unexpected);
-            prop_assert_eq!(stats[0].until(&all), stats[1]);
+            prop_assert_eq!(stats[0].delta_to(&all), stats[1]);
         }
     }
 }

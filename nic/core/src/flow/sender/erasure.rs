@@ -15,19 +15,19 @@ impl Sender {
 
     /// Whether a cumulative number beyond the packets sent is valid: it covers queued messages.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
-    pub(super) fn may_settle(&self, cumulative: u64) -> bool {
+    pub(super) fn accepts_cumulative(&self, cumulative: u64) -> bool {
         let beyond = cumulative - self.recovery.scoreboard.next_psn();
-        self.recovery.repair == Repair::ErasureCode && beyond <= self.segmenter.uncut_packets()
+        self.recovery.repair == Repair::ErasureCode && beyond <= self.segmenter.unsegmented_packets()
     }
 
     /// Skips packets of messages that the receiver has. All packets sent are settled.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
-    pub(super) fn pass_over(&mut self, now: Time, ack: &Ack) {
+    pub(super) fn skip_delivered(&mut self, now: Time, ack: &Ack) {
         while self.recovery.scoreboard.next_psn() < ack.cumulative
             && let Some(segment) = self.segmenter.next()
         {
-            self.segmenter.cut(&segment, self.recovery.scoreboard.skip());
+            self.segmenter.on_sent(&segment, self.recovery.scoreboard.skip());
             self.grant.sent += u64::from(segment.payload_bytes);
             self.stats.packets_spared += 1;
             self.stats.messages_delivered += u64::from(self.segmenter.settle(segment.slot, now));

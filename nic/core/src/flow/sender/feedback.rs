@@ -54,7 +54,7 @@ impl Sender {
         //= docs/specs/transport.md#TRN-20 refused ACKs
         let is_beyond = ack.cumulative > self.next_psn();
         #[cfg(any(test, feature = "lab"))]
-        let is_beyond = is_beyond && !self.may_settle(ack.cumulative);
+        let is_beyond = is_beyond && !self.accepts_cumulative(ack.cumulative);
         if is_beyond || !self.recovery.scoreboard.covers(ack.sack_base, &ack.bitmap) {
             self.stats.invalid_acks += 1;
             return;
@@ -65,7 +65,7 @@ impl Sender {
         let wire_bytes = self.on_tally(now, &tally, &repairs);
         #[cfg(any(test, feature = "lab"))]
         if ack.cumulative > self.next_psn() {
-            self.pass_over(now, ack);
+            self.skip_delivered(now, ack);
         }
         self.on_grant(now, ack.max_data);
         if let Some(irn) = &mut self.recovery.irn {
@@ -175,7 +175,7 @@ impl Sender {
             hops: ack.hops,
             packet_bytes: tally.echoed.map_or(self.path.packet_bytes, |payload| self.wire_bytes(payload)),
             in_flight_bytes: self.recovery.in_flight_bytes,
-            open_packets: self.recovery.scoreboard.span(),
+            unacked_packets: self.recovery.scoreboard.span(),
             unsent_bytes: self.segmenter.unsent_bytes,
             window_bytes: 0,
         };

@@ -53,7 +53,7 @@ impl Recovery {
     }
 
     //= docs/specs/transport.md#TRN-40 quick gap rule
-    pub(super) fn quicken(&mut self) {
+    pub(super) fn set_quick_gap_rule(&mut self) {
         self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
         self.reorder_window = ReorderWindow::quick();
     }

@@ -26,7 +26,7 @@ impl RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub(super) fn begin_with(&mut self, now: Now<'_>, learned: &PathHistory) {
+    pub(super) fn restore(&mut self, now: Now<'_>, learned: &PathHistory) {
         if !self.settings.remember {
             return;
         }

@@ -33,7 +33,7 @@ fn the_interface_and_the_peers_address_are_enough() {
     let client = |interface: &str| {
         number(interface, 1);
         ready.wait();
-        let mut config = HostConfig::of(interface).unwrap();
+        let mut config = HostConfig::new(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_secs(2));
         let endpoint = aio::Endpoint::start(Host::open_with(config).unwrap(), DriverOptions::real()).unwrap();
         block_on(async {
@@ -82,7 +82,7 @@ fn a_socket_without_a_program_says_what_is_missing() {
     let other = |interface: &str| up(interface, MTU);
     let deaf = |interface: &str| {
         number(interface, 1);
-        let config = HostConfig::of(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
+        let config = HostConfig::new(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
         assert_eq!((config.link_bps, config.address), (10_000_000_000, IpAddr::from([10, 77, 0, 1])), "as veth says");
         let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         let endpoint = aio::Endpoint::spawn(device, config).unwrap();
@@ -181,7 +181,7 @@ fn a_link_is_waited_for_and_its_absence_told() {
     let (ready, over) = (Meeting::default(), Meeting::default());
     let client = |interface: &str| {
         number(interface, 1);
-        let mut config = HostConfig::of(interface).unwrap();
+        let mut config = HostConfig::new(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_millis(300));
         let host = Host::open_with(config.clone()).unwrap();
         ready.wait();
@@ -253,7 +253,7 @@ fn a_driver_that_refuses_a_program_says_why() {
         ready.wait();
         // Frames of 9,000 bytes do not fit a page, and veth knows what its peer may send.
         up(interface, MTU);
-        let mut config = HostConfig::of(interface).unwrap();
+        let mut config = HostConfig::new(interface).unwrap();
         let host = Host::open_with(config.clone()).unwrap();
         let device = host.endpoint.device();
         assert_eq!(device.taken_over().mode, crate::xdp::AttachMode::Generic);

@@ -52,8 +52,8 @@ impl Pair {
         Self { client, server, keys, limit: Rekeys::default(), secrets: ours.secrets }
     }
 
-    fn ask(&mut self, now: Time) -> Rekey {
-        self.client.ask(now, &self.keys[0], &AGAIN).unwrap()
+    fn request(&mut self, now: Time) -> Rekey {
+        self.client.request(now, &self.keys[0], &AGAIN).unwrap()
     }
 
     fn answer(&mut self, now: Time, asked: &Rekey) -> Result<Rekey, Unusable> {
@@ -62,7 +62,7 @@ impl Pair {
 
     /// A whole exchange, up to the client's first frame.
     fn exchange(&mut self, now: Time) {
-        let asked = self.ask(now);
+        let asked = self.request(now);
         let answer = self.answer(now, &asked).unwrap();
         self.client.take_answer(now, &answer).unwrap();
         assert_eq!(judge(&mut self.server, now, &sealed(&mut self.client)), Verdict::Genuine);
@@ -102,10 +102,10 @@ fn each_exchange_gives_the_next_generation_and_late_frames_still_open() {
         let generation = (u16::MAX - 2).wrapping_add(round);
         assert_eq!(pair.generations(), [generation; 2]);
         let [late, later] = [(); 2].map(|()| [sealed(&mut pair.client), sealed(&mut pair.server)]);
-        let asked = pair.ask(now);
+        let asked = pair.request(now);
         let answer = pair.answer(now, &asked).unwrap();
         assert_eq!((asked.generation, answer.generation), (generation.wrapping_add(1), generation.wrapping_add(1)));
-        assert_eq!(pair.ask(now), asked, "the same again");
+        assert_eq!(pair.request(now), asked, "the same again");
         assert_eq!(pair.answer(now, &asked), Ok(answer));
         assert_eq!(super::generation(sealed(&mut pair.server).0), generation, "the client may not have the answer");
         pair.client.take_answer(now, &answer).unwrap();
@@ -165,7 +165,7 @@ fn who_has_all_of_a_generation_has_nothing_of_the_next() {
     let (mut pair, stolen) = (Pair::new(0).0, PrivateKey::generate().unwrap());
     let now = at(120);
     let binding = pair.server.binding;
-    let asked = pair.ask(now);
+    let asked = pair.request(now);
     // Who knows all that the process keeps but its private key can neither read what the client asks nor ask itself.
     let thief = Keys::new(stolen, vec![pair.keys[0].own.public()]);
     assert!(Responder::rekey(&thief, &binding, 1, &asked.message).is_none());
@@ -189,7 +189,7 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     let (mut pair, other_key) = Pair::new(7);
     let now = at(200);
     let mut beside = Pair::of(pair.keys.clone(), 7);
-    let (asked, asked_beside) = (pair.ask(now), beside.ask(now));
+    let (asked, asked_beside) = (pair.request(now), beside.request(now));
     let answer_beside = beside.answer(now, &asked_beside).unwrap();
     // Somebody else whom the server trusts, and who knows all that binds the exchange.
     let other = Keys::new(other_key, vec![pair.keys[1].own.public()]);
@@ -213,7 +213,7 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     assert_eq!(pair.client.take_request(now, &own, &asked, &mut pair.limit), Err(Unusable::Unexpected));
     assert_eq!(pair.generations(), [7, 7]);
     // What is right still works.
-    assert_eq!(pair.ask(now), asked);
+    assert_eq!(pair.request(now), asked);
     let answer = pair.answer(at(seconds), &asked).unwrap();
     pair.client.take_answer(now, &answer).unwrap();
     assert_eq!(judge(&mut pair.server, now, &sealed(&mut pair.client)), Verdict::Genuine);
@@ -235,7 +235,7 @@ fn a_flood_has_few_messages_read() {
     }
     assert_eq!(read, 9, "in ten minutes, the first after one");
     // Nor does one that was answered, and has yet to go on, have more read.
-    let asked = pair.ask(at(700));
+    let asked = pair.request(at(700));
     let answer = pair.answer(at(700), &asked);
     assert!(answer.is_ok());
     let other = Rekey { message: RekeyMessage([1; 96]), ..asked };
@@ -251,7 +251,7 @@ fn all_connections_together_have_few_messages_read() {
     let mut pairs: Vec<Pair> = (0..20).map(|_| Pair::of(first.keys.clone(), 0)).collect();
     let mut answered = |now: Time, pairs: &mut Vec<Pair>| {
         let all = pairs.iter_mut().map(|pair| {
-            let asked = pair.ask(now);
+            let asked = pair.request(now);
             pair.server.take_request(now, &pair.keys[1], &asked, &mut limit).is_ok()
         });
         all.filter(|&is_ok| is_ok).count()
@@ -259,7 +259,7 @@ fn all_connections_together_have_few_messages_read() {
     assert_eq!(answered(at(120), &mut pairs), 16);
     assert_eq!(answered(at(121), &mut pairs), 20, "and those that waited");
     // They were not to begin at one time either.
-    let due: HashSet<Time> = pairs.iter().map(|pair| Seals::of_client(at(0), &agreed(pair)).asks_at()).collect();
+    let due: HashSet<Time> = pairs.iter().map(|pair| Seals::of_client(at(0), &agreed(pair)).rekey_at()).collect();
     assert!(due.len() > 15 && due.iter().all(|due| (at(120)..at(128)).contains(due)), "{due:?}");
 }
 
@@ -275,14 +275,14 @@ fn agreed(pair: &Pair) -> SessionKeys {
 #[test]
 fn a_client_reads_one_answer_for_each_time_that_it_asks() {
     let (mut pair, _) = Pair::new(0);
-    let asked = pair.ask(at(120));
+    let asked = pair.request(at(120));
     let answer = pair.answer(at(120), &asked).unwrap();
     let wrong = Rekey { message: RekeyMessage([5; 96]), ..answer };
     assert_eq!(pair.client.take_answer(at(120), &wrong), Err(Unusable::Forged));
     for said in [&wrong, &answer] {
         assert_eq!(pair.client.take_answer(at(120), said), Err(Unusable::TooMany));
     }
-    assert_eq!(pair.ask(at(121)), asked);
+    assert_eq!(pair.request(at(121)), asked);
     assert_eq!(pair.client.take_answer(at(121), &answer), Ok(()));
     assert_eq!(pair.generations(), [1, 0]);
 }

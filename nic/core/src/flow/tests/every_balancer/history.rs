@@ -193,7 +193,7 @@ impl History {
             bytes: PACKET_BYTES,
             retransmit: again.is_some(),
             in_flight_bytes: self.in_flight_bytes(),
-            open_packets: self.open_packets(),
+            unacked_packets: self.unacked_packets(),
             unsent_bytes: 1 << 20,
         };
         match self.balancer.admit(self.path.at(self.now), &packet) {
@@ -271,7 +271,7 @@ impl History {
             hops: answer.hops,
             packet_bytes: PACKET_BYTES,
             in_flight_bytes: self.in_flight_bytes(),
-            open_packets: self.open_packets(),
+            unacked_packets: self.unacked_packets(),
             unsent_bytes: 1 << 20,
             ..AckInfo::default()
         }
@@ -286,7 +286,7 @@ impl History {
         self.in_flight.len() as u64 * u64::from(PACKET_BYTES)
     }
 
-    fn open_packets(&self) -> u64 {
+    fn unacked_packets(&self) -> u64 {
         (self.in_flight.len() + self.lost.len()) as u64
     }
 }

@@ -50,7 +50,7 @@ fn the_last_packets_are_not_worth_a_drain() {
             ev,
             rtt_ps: 50 * BASE_RTT_PS,
             packet_bytes: BYTES,
-            open_packets: 5,
+            unacked_packets: 5,
             unsent_bytes,
             ..AckInfo::default()
         };
