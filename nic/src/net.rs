@@ -28,7 +28,7 @@ pub use limitation::Limitation;
 pub use link::Mtu;
 pub use neighbours::PermanentNeighbours;
 pub use next_hop::Resolver;
-pub(crate) use next_hop::{NextHops, Source};
+pub(crate) use next_hop::{Egress, NextHops};
 pub use support::Support;
 pub use tun::Tun;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use spray_capture::{Capture, TapPoint, Tracer};
-pub use spray_capture::{Observer, Row, Written};
+pub use spray_capture::{CaptureStats, Observer, Row};
 use spray_core::path::BalancerKind;
 use spray_fabric::{Link, Network, Node, address, first_flows};
 

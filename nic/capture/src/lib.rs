@@ -10,6 +10,6 @@ mod record;
 mod trace;
 
 pub use observer::{Observer, ObserverState};
-pub use pcapng::{Capture, Written};
+pub use pcapng::{Capture, CaptureStats};
 pub use record::{Content, FrameRecord, PortAction, SNAP_BYTES};
 pub use trace::{PacketEvent, Row, Rows, TapPoint, Tracer};

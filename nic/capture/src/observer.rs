@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spray_core::event::Event;
 
-use super::{Capture, FrameRecord, Rows, Tracer, Written};
+use super::{Capture, CaptureStats, FrameRecord, Rows, Tracer};
 
 /// An observer shared by several hosts, parts or threads.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl ObserverState {
     }
 
     /// Ends the observation. Returns the capture's counts or first error, and the rows.
-    pub fn finish(&mut self) -> io::Result<(Option<Written>, Rows)> {
+    pub fn finish(&mut self) -> io::Result<(Option<CaptureStats>, Rows)> {
         self.flush(i64::MAX);
         let written = self.capture.take().map(Capture::finish).transpose();
         let rows = self.tracer.take().map(Tracer::finish).unwrap_or_default();

@@ -25,7 +25,7 @@ pub struct Capture<W: Write> {
     file: PcapNgWriter<W>,
     epoch: Duration,
     left: u64,
-    written: Written,
+    written: CaptureStats,
     failed: Option<io::Error>,
     /// Buffer for frames that are built from their headers.
     buffer: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct Capture<W: Write> {
 
 /// Counts of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct CaptureStats {
     /// Frames in the file.
     pub frames: u64,
     /// Frames beyond the limit.
@@ -63,7 +63,7 @@ impl<W: Write> Capture<W> {
             let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP_BYTES as u32, options };
             file.write_pcapng_block(block).map_err(io_error)?;
         }
-        Ok(Self { file, epoch, left: frames, written: Written::default(), failed: None, buffer: Vec::new() })
+        Ok(Self { file, epoch, left: frames, written: CaptureStats::default(), failed: None, buffer: Vec::new() })
     }
 
     /// Writes one record, unless the file is full or has failed.
@@ -95,7 +95,7 @@ impl<W: Write> Capture<W> {
     }
 
     /// Flushes the file, and returns the counts or the first error of the output.
-    pub fn finish(mut self) -> io::Result<Written> {
+    pub fn finish(mut self) -> io::Result<CaptureStats> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => self.file.get_mut().flush().map(|()| self.written),
@@ -154,7 +154,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut capture = Capture::new(&mut bytes, ["a:b", "b:a"], Duration::from_secs(9), 3).unwrap();
         (0..5).for_each(|number| capture.write(&record(number)));
-        assert_eq!(capture.finish().unwrap(), Written { frames: 3, left_out: 2 });
+        assert_eq!(capture.finish().unwrap(), CaptureStats { frames: 3, left_out: 2 });
         let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
         let mut number = 0;
         while let Some(block) = reader.next_block() {

@@ -262,7 +262,7 @@ impl<D: Device> Engine<D> {
         let is_open = |engine: &Self| engine.sending.connections().next().is_some() || engine.sending.is_resolving();
         while is_open(&self) && elapsed() < LINGER || !self.receiving.is_empty() && elapsed() < CLOSE_LINGER {
             let due_ns = self.progress(true).min(1_000_000);
-            let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::readable).into_iter().collect();
+            let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::poll_fd).into_iter().collect();
             spray_nic::sys::wait_readable(&mut fds, Duration::from_nanos(due_ns));
         }
         self.host.abort();

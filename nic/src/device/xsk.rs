@@ -222,7 +222,7 @@ impl Device for XskDevice {
             received = self.take(out, budget);
         }
         if received == 0 {
-            self.check_seldom()?;
+            self.check_periodically()?;
         } else {
             self.empty_receives = 0;
         }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer, Shard};
-use crate::net::{Interface, Mtu, NetError, NextHops, PermanentNeighbours, Resolver, Source};
+use crate::net::{Egress, Interface, Mtu, NetError, NextHops, PermanentNeighbours, Resolver};
 
 /// Options of [`Host::open_with`].
 #[derive(Debug, Clone)]
@@ -111,9 +111,9 @@ impl<D: Device> Host<D> {
     }
 }
 
-fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
+fn source(interface: &Interface, endpoint: &EndpointConfig) -> Egress {
     let timeout = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
-    Source::of(interface, endpoint.address, timeout)
+    Egress::of(interface, endpoint.address, timeout)
 }
 
 impl<D> Host<D> {

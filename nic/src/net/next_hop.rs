@@ -29,7 +29,7 @@ use crate::real::ps;
 
 /// The sending side of an endpoint.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct Egress {
     /// The interface with the routes.
     pub interface: Interface,
     /// The index of the interface that sends: the same, or a member port of a bridge.
@@ -49,7 +49,7 @@ const FIRST_POLL: Duration = Duration::from_millis(1);
 const POLL: Duration = Duration::from_millis(100);
 const PROBE: Duration = Duration::from_millis(500);
 
-impl Source {
+impl Egress {
     /// Creates the source of an endpoint of this address on an interface that it has taken over.
     pub fn of(interface: &Interface, address: IpAddr, timeout: Duration) -> Self {
         let (device, mtu) = (interface.index, interface.mtu);
@@ -247,7 +247,7 @@ impl Interface {
     /// # Errors
     /// There is no such address or no route, or the next hop does not answer within two seconds.
     pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        Source::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
+        Egress::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
     }
 }
 
@@ -303,7 +303,7 @@ impl NextHops {
     /// Opens all resources to follow routes and neighbours of the calling thread's network
     /// namespace, for a host of `shards`. Without `follows_routes` frames go to the peers' own next
     /// hops.
-    pub fn open(source: Source, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
+    pub fn open(source: Egress, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
         const GROUPS: [MulticastGroup; 4] =
             [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

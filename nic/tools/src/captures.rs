@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use spray_capture::{Observer, Written};
+use spray_capture::{CaptureStats, Observer};
 
 use crate::failure::{Failure, Outcome};
 use crate::{info, note};
@@ -67,7 +67,7 @@ impl Watching {
             .lock()
             .finish()
             .map_err(|error| Failure::failed(format!("the capture {file} is not whole: {error}")))?;
-        let Written { frames, left_out } = written.unwrap_or_default();
+        let CaptureStats { frames, left_out } = written.unwrap_or_default();
         Ok(match left_out {
             0 => format!("{file}: {frames} frames"),
             _ => {

@@ -92,7 +92,7 @@ fn queues_together_are_one_device() {
         met.wait();
         let mut out = Vec::with_capacity(256);
         for arrived in [100, 200] {
-            let mut fds = [crate::sys::readable(device.info().wake_fd.unwrap())];
+            let mut fds = [crate::sys::poll_fd(device.info().wake_fd.unwrap())];
             crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
             assert_ne!(fds[0].revents, 0);
             eventually("both queues' frames", || {
@@ -263,7 +263,7 @@ fn a_shard_that_sleeps_is_woken_by_another() {
         met.wait();
         let [first, second] = &mut shards[..] else { panic!("two") };
         let wake = |shard: &XskInterface| {
-            let mut fds = [crate::sys::readable(shard.info().wake_fd.unwrap())];
+            let mut fds = [crate::sys::poll_fd(shard.info().wake_fd.unwrap())];
             crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
             assert_ne!(fds[0].revents, 0);
         };

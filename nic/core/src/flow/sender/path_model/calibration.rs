@@ -1,6 +1,6 @@
 //! Learns base round-trip time and capacity of the path while sending: `docs/specs/calibration.md`.
 
-use super::competing_traffic::{CrossTraffic, Outcome};
+use super::competing_traffic::{CrossTraffic, RoundStats};
 use super::delay_marking::{DelayMarking, smoothed};
 use super::short_queues::{RoundPackets, ShortQueues};
 use crate::Time;
@@ -91,7 +91,7 @@ impl Calibration {
             let least_ps = self.least_ps().min(ack.rtt_ps);
             self.average_ps = smoothed(self.average_ps, ack.rtt_ps);
             path.slow_rtt_ps = self.slow_rtt_ps(least_ps);
-            if !self.cross_traffic.losses_govern() {
+            if !self.cross_traffic.is_loss_based() {
                 self.delay_marking.on_ack(now, ack.packets, self.average_ps, least_ps);
             }
             if self.delay_marking.is_late(ack.rtt_ps, least_ps) {
@@ -130,7 +130,7 @@ impl Calibration {
             self.phase = Phase::Steady;
             self.cross_traffic.on_loss(now, smoothed_ps);
         }
-        if !trimmed && !self.cross_traffic.losses_govern() {
+        if !trimmed && !self.cross_traffic.is_loss_based() {
             self.delay_marking.on_loss();
         }
         !by_chance
@@ -139,7 +139,7 @@ impl Calibration {
     /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.
     #[inline]
     pub fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
-        if self.is_starting() || self.cross_traffic.losses_govern() {
+        if self.is_starting() || self.cross_traffic.is_loss_based() {
             return 0;
         }
         let is_used = ack.in_flight_bytes.saturating_add(ack.bytes) > before / 2;
@@ -164,7 +164,7 @@ impl Calibration {
     /// Returns for the congestion control whether an ACK is marked, and how many of its packets.
     #[inline]
     pub fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
-        match self.cross_traffic.losses_govern() {
+        match self.cross_traffic.is_loss_based() {
             false => (ack.marked, ack.marked_packets),
             true if self.cross_traffic.marks(now) => (true, ack.packets),
             true => (false, 0),
@@ -183,7 +183,7 @@ impl Calibration {
         if ack.marked || ack.marked_packets > 0 {
             self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
-            if !self.cross_traffic.losses_govern() && self.queues.are_many(self.round.marked_packets) {
+            if !self.cross_traffic.is_loss_based() && self.queues.are_many(self.round.marked_packets) {
                 self.phase = Phase::Steady;
             }
         }
@@ -232,7 +232,7 @@ impl Calibration {
         let (delay_ps, late) = (self.average_ps.saturating_sub(self.least_ps()), self.delay_marking.marks());
         let counts = RoundPackets { acked: packets, marked: marked_packets, lost: lost_packets };
         self.queues.on_round(counts, [delay_ps, self.least_ps()], bytes_per_rtt);
-        let outcome = Outcome { packets, marked: marked_packets, bytes, delay_ps, late };
+        let outcome = RoundStats { packets, marked: marked_packets, bytes, delay_ps, late };
         if let Some(begins) = self.cross_traffic.on_round(&outcome) {
             self.delay_marking.give_up(now);
             path.initial_window_bytes = begins.window_bytes.min(path.max_window_bytes);
