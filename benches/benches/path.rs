@@ -10,8 +10,8 @@ use rand_core::RngCore;
 use spray_core::Time;
 use spray_core::cc::CcKind;
 use spray_core::path::{
-    AckInfo, Admission, AnyBalancer, Balancer, BalancerConfig, BalancerKind, Ev, LossCause, LossInfo, MakeBalancer,
-    OwnBalancer, PacketInfo, Path, Reps, RepsConfig, Scheme, SendInfo,
+    AckInfo, Admission, AnyBalancer, Balancer, BalancerConfig, BalancerKind, CustomBalancer, Ev, LossCause, LossInfo,
+    MakeBalancer, PacketInfo, Path, Reps, RepsConfig, Scheme, SendInfo,
 };
 use spray_core::rng;
 use spray_core::units::Micros;
@@ -41,7 +41,7 @@ fn path(criterion: &mut Criterion) {
     }
     group.bench_function("reps, of another crate", |bencher| {
         let make: &MakeBalancer = &|path, rng| Box::new(Reps::make(&RepsConfig::default(), path, rng));
-        let mut connection = Connection::new(OwnBalancer { name: "reps", make });
+        let mut connection = Connection::new(CustomBalancer { name: "reps", make });
         (0..10_000).for_each(|_| connection.step());
         bencher.iter(|| connection.step());
     });
@@ -109,7 +109,7 @@ impl Connection {
             bytes: PACKET_BYTES,
             retransmit: false,
             in_flight_bytes: self.in_flight * u64::from(PACKET_BYTES),
-            open_packets: self.in_flight,
+            unacked_packets: self.in_flight,
             unsent_bytes: 1 << 30,
         };
         let _ = black_box(self.balancer.poll_probe(self.path.at(now)));
@@ -132,7 +132,7 @@ impl Connection {
     fn ack(&mut self, packet: &PacketInfo) {
         self.in_flight -= 1;
         let now = self.now();
-        if self.balancer.offers().packet_feedback {
+        if self.balancer.features().packet_feedback {
             self.balancer.on_packet_acked(self.path.at(now), black_box(packet));
         }
         let marked = packet.psn.is_multiple_of(MARKED_OF);
@@ -146,7 +146,7 @@ impl Connection {
             hops: 3,
             packet_bytes: PACKET_BYTES,
             in_flight_bytes: self.in_flight * u64::from(PACKET_BYTES),
-            open_packets: self.in_flight,
+            unacked_packets: self.in_flight,
             unsent_bytes: 1 << 30,
             window_bytes: WINDOW * u64::from(PACKET_BYTES),
         };

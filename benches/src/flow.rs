@@ -139,7 +139,7 @@ impl Choosing {
             bytes: self.packet_bytes,
             retransmit: false,
             in_flight_bytes: 0,
-            open_packets: 0,
+            unacked_packets: 0,
             unsent_bytes: u64::MAX / 4,
         };
         self.chosen.push(self.balancer.next_ev(self.path.at(self.now), black_box(&packet), &mut self.rng));

@@ -8,7 +8,7 @@ use spray_wire::Kind;
 
 use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
 use spray_nic::device::MemoryDevice;
-use spray_nic::endpoint::{Lent, Sink, Source};
+use spray_nic::endpoint::{Chunk, Sink, Source};
 use spray_nic::keys::Keys;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
@@ -47,7 +47,7 @@ impl Source for InFrames {
 struct Look;
 
 impl Sink for Look {
-    fn take(&mut self, piece: &Lent<'_>) {
+    fn take(&mut self, piece: &Chunk<'_>) {
         black_box(piece.payload.first_chunk::<8>());
     }
 }
@@ -67,7 +67,7 @@ impl Pair {
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let network = network();
-        Self::open([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::WHOLE, load, false)
+        Self::open([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::SINGLE, load, false)
     }
 
     /// As [`new`](Self::new), between a shard of each host, in real time.
@@ -144,7 +144,7 @@ impl Hosts {
     pub fn new(load: &Load, hosts: u16) -> Self {
         let network = network();
         let mut hosts: Vec<Sending> = (0..hosts)
-            .map(|number| Sending::new(endpoint(network.attach(host(number).mac), number, Shard::WHOLE, load), load))
+            .map(|number| Sending::new(endpoint(network.attach(host(number).mac), number, Shard::SINGLE, load), load))
             .collect();
         let count = hosts.len() as u16;
         for (number, sending) in (1..).zip(&mut hosts) {

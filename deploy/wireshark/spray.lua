@@ -45,7 +45,7 @@ field("flags.ack_now", ProtoField.bool, "An ACK at once", 8, nil, 1)
 field("flags.retransmit", ProtoField.bool, "Sent before", 8, nil, 2)
 field("flags.trailer", ProtoField.bool, "Trailer, no packet", 8, nil, 4)
 field("flags.trimmed", ProtoField.bool, "Triggered by a trimmed packet that had arrived", 8, nil, 1)
-field("flags.astray", ProtoField.bool, "Triggered by a packet that came by another thread's queue", 8, nil, 2)
+field("flags.misrouted", ProtoField.bool, "Triggered by a packet that came by another thread's queue", 8, nil, 2)
 field("flags.missing", ProtoField.bool, "The packet is missing", 8, nil, 1)
 field("flags.last_port", ProtoField.bool, "Trimmed by the last port", 8, nil, 2)
 field("flags.go_back", ProtoField.bool, "Everything from there on again", 8, nil, 4)
@@ -149,7 +149,7 @@ local function selected(bitmap, base)
 end
 
 local flags_of = {
-    [1] = { "ack_now", "retransmit", "trailer" }, [2] = { "trimmed", "astray" }, [3] = { "missing", "last_port", "go_back" },
+    [1] = { "ack_now", "retransmit", "trailer" }, [2] = { "trimmed", "misrouted" }, [3] = { "missing", "last_port", "go_back" },
     [6] = { "acknowledgement" }, [13] = { "answer" },
 }
 

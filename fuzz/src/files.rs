@@ -116,7 +116,7 @@ pub(crate) fn scenario(bytes: &[u8]) {
         return;
     }
     match Scenario::read(&document) {
-        Err(mistake) => assert!(mistake.place.contains("scenario.toml:") && !mistake.message.is_empty(), "{mistake:?}"),
+        Err(error) => assert!(error.location.contains("scenario.toml:") && !error.message.is_empty(), "{error:?}"),
         Ok(scenario) => check_scenario(&scenario),
     }
 }

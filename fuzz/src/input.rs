@@ -165,7 +165,7 @@ impl<'a> Input<'a> {
             marked: self.flag(),
             max_data: self.u64(),
             trimmed: self.flag(),
-            astray: self.flag(),
+            misrouted: self.flag(),
             echoes,
         }
     }

@@ -110,7 +110,7 @@ impl Endpoint {
     #[cfg(feature = "xdp")]
     pub fn open(interface: &str) -> Result<Self, Error> {
         let shards = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let config = HostConfig { shards, ..HostConfig::of(interface).map_err(TakeOverError::from)? };
+        let config = HostConfig { shards, ..HostConfig::new(interface).map_err(TakeOverError::from)? };
         Self::start_all(Host::open_shards(config, |device| device)?, DriverOptions::real())
     }
 

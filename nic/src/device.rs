@@ -10,21 +10,21 @@
 use spray_core::summed;
 use std::{io, os::fd::RawFd};
 
-mod bare;
+#[cfg(all(feature = "udp", feature = "xdp"))]
+mod any;
 mod frames;
+mod generator;
 mod mailboxes;
 pub mod memory;
-#[cfg(all(feature = "udp", feature = "xdp"))]
-mod nic;
 #[cfg(feature = "udp")]
 pub mod udp;
 #[cfg(feature = "xdp")]
 pub mod xsk;
 
-pub use bare::Bare;
-pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats, Steering};
 #[cfg(all(feature = "udp", feature = "xdp"))]
-pub use nic::Nic;
+pub use any::AnyDevice;
+pub use generator::FrameGenerator;
+pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats, Steering};
 #[cfg(feature = "udp")]
 pub use udp::{UdpConfig, UdpDevice, UdpError};
 #[cfg(feature = "xdp")]
@@ -33,13 +33,13 @@ pub use xsk::{BindMode, BusyPoll, OpenError, TakeOverError, XskConfig, XskDevice
 /// A frame of one device that the caller holds.
 ///
 /// Neither `Copy` nor `Clone`: [`Device::release`] and [`Device::transmit`] consume it. A dropped
-/// one leaves its frame held, which [`FrameCensus::held`] shows.
+/// one leaves its frame held, which [`FrameCounts::held`] shows.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a dropped handle leaves its frame held for good; release or transmit it"]
 pub struct FrameId(u32);
 
 impl FrameId {
-    /// Returns the frame's index within its device, below [`FrameCensus::total`].
+    /// Returns the frame's index within its device, below [`FrameCounts::total`].
     #[must_use]
     pub fn index(&self) -> usize {
         self.0 as usize
@@ -106,7 +106,7 @@ impl DeviceStats {
 
 summed! {
     /// The number of frames in each of the four places.
-    pub struct FrameCensus {
+    pub struct FrameCounts {
         /// All frames of the device.
         pub total: usize,
         /// Free to be allocated or put into the fill ring.
@@ -197,7 +197,7 @@ pub trait DeviceHealth {
     fn stats(&self) -> DeviceStats;
 
     /// Returns how many frames are in each place, by the device's own records.
-    fn census(&self) -> FrameCensus;
+    fn frame_counts(&self) -> FrameCounts;
 
     /// Checks that every frame is in exactly one place. Visits every frame: for tests and for the end of a run.
     ///

@@ -123,7 +123,7 @@ impl Idler {
     ) -> Self {
         let wakers: Vec<_> = endpoints.into_iter().map(|endpoint| endpoint.device().info().wake_fd).collect();
         let blind = wakers.contains(&None).then_some(BLIND_SLEEP);
-        let fds = wakers.into_iter().flatten().chain(also.iter().copied()).map(sys::readable).collect();
+        let fds = wakers.into_iter().flatten().chain(also.iter().copied()).map(sys::poll_fd).collect();
         Self { idle, fds, blind, activity: 0, quiet_rounds: 0 }
     }
 

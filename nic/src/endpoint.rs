@@ -54,12 +54,12 @@ pub use self::{
     config::{EndpointConfig, HandshakeConfig},
     connection::peer::Peer,
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
-    payload::in_place::{Lent, Sink, Source},
+    payload::in_place::{Chunk, Sink, Source},
     shard::Shard,
     stats::{ConnectionStats, EndpointStats, KindCounts},
     tap::Tap,
 };
-use self::{connection::Stage, machine::Machine, payload::buffers::Content, transmit::link::DevicePort};
+use self::{connection::Stage, machine::Machine, payload::buffers::Content, transmit::tx::DeviceTx};
 use crate::device::{Device, Received};
 use crate::keys::PublicKey;
 use crate::sys;
@@ -73,7 +73,7 @@ use crate::sys;
 #[derive(Debug)]
 pub struct Endpoint<D> {
     machine: Machine,
-    link: DevicePort<D>,
+    link: DeviceTx<D>,
     arrivals: Vec<Received>,
     polled_at: Time,
     /// Calls of the user so far, which the next poll acts on.
@@ -92,7 +92,7 @@ impl<D: Device> Endpoint<D> {
         let mut machine = Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?;
         machine.shared.control_queue.evs = device.info().evs;
         Ok(Self {
-            link: DevicePort::new(device, coalesce_ps),
+            link: DeviceTx::new(device, coalesce_ps),
             machine,
             arrivals: Vec::with_capacity(RECEIVE_BATCH),
             polled_at: Time::ZERO,
@@ -169,13 +169,13 @@ impl<D: Device> Endpoint<D> {
     /// [`set_next_hop`](Self::set_next_hop) takes the results. Without this call, answers go to where a client's frames come from.
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     pub fn resolve_next_hops(&mut self) {
-        self.machine.next_hops.get_or_insert_with(admission::hops::NextHops::new);
+        self.machine.next_hops.get_or_insert_with(admission::client_next_hops::ClientNextHops::new);
     }
 
     /// Returns the addresses of new clients that are to be resolved. A client that is not resolved
     /// is removed.
     pub fn unresolved(&mut self) -> impl Iterator<Item = IpAddr> {
-        self.machine.next_hops.iter_mut().flat_map(admission::hops::NextHops::unresolved)
+        self.machine.next_hops.iter_mut().flat_map(admission::client_next_hops::ClientNextHops::unresolved)
     }
 
     /// Changes the endpoint's own Ethernet address, at the device too.
@@ -384,7 +384,7 @@ impl<D: Device> Endpoint<D> {
         if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
             && self.link.device.lost_program()
         {
-            *error = ConnectionError::NothingArrives;
+            *error = ConnectionError::NoXdpProgram;
         }
         Some(event)
     }

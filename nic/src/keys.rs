@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::curve::Curve;
+use crate::x25519::X25519;
 
 const BYTES: usize = 32;
 /// Size limit of a key file: the key and comments.
@@ -51,7 +51,7 @@ pub enum KeyFileError {
     },
     /// Other users can read the file.
     #[error("others can read the key {} (mode {mode:03o}): `chmod 600 {}`", path.display(), path.display())]
-    Open {
+    Permissions {
         /// Path of the file.
         path: PathBuf,
         /// Permissions of the file.
@@ -69,7 +69,7 @@ pub enum KeyFileError {
     },
     /// The file contains something else.
     #[error("{} is not a key file: `spray keygen FILE` creates one", .0.display())]
-    None(PathBuf),
+    NotAKey(PathBuf),
 }
 
 impl PrivateKey {
@@ -89,14 +89,14 @@ impl PrivateKey {
         let mode = metadata.mode() & 0o777;
         let others = if is_credential(path, std::env::var_os("CREDENTIALS_DIRECTORY")) { 0o037 } else { 0o077 };
         if mode & others != 0 {
-            return Err(KeyFileError::Open { path: path.into(), mode });
+            return Err(KeyFileError::Permissions { path: path.into(), mode });
         }
         // Allocated at full size: growing would leave copies behind.
         let mut text = Zeroizing::new(String::with_capacity(MOST_FILE_BYTES as usize + 1));
         file.take(MOST_FILE_BYTES).read_to_string(&mut text).map_err(cannot)?;
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let key = lines.next().and_then(|line| line.parse().ok()).filter(|_| lines.next().is_none());
-        key.ok_or_else(|| KeyFileError::None(path.into()))
+        key.ok_or_else(|| KeyFileError::NotAKey(path.into()))
     }
 
     /// Generates a key from the operating system's random numbers.
@@ -116,12 +116,12 @@ impl PrivateKey {
 
     /// Returns the public key.
     pub fn public(&self) -> PublicKey {
-        PublicKey(Curve::new(&self.0).public())
+        PublicKey(X25519::new(&self.0).public())
     }
 
     /// Returns the shared secret with a peer, or `None` if the peer's key has low order.
     fn shared(&self, peer: &PublicKey) -> Option<Zeroizing<[u8; BYTES]>> {
-        let shared = Curve::shared(&self.0, peer.0);
+        let shared = X25519::shared(&self.0, peer.0);
         (*shared != [0; BYTES]).then_some(shared)
     }
 

@@ -52,7 +52,7 @@
 //! | settings | `HostConfig` from the interface, and the methods `with_...` of [`EndpointConfig`] |
 //! | path selection | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
 //! | congestion control | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
-//! | custom balancers and congestion controls | `OwnBalancer`, `OwnCc` of `spray-core` in place of a kind |
+//! | custom balancers and congestion controls | `CustomBalancer`, `CustomCc` of `spray-core` in place of a kind |
 //! | access control, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
 //! | waiting for connections to end | [`Host::close`], [`aio::Endpoint::close`] |
 //! | zero-copy payload | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
@@ -66,7 +66,6 @@
 #[cfg(feature = "tokio")]
 pub mod aio;
 pub mod clock;
-mod curve;
 pub mod device;
 pub mod driver;
 pub mod endpoint;
@@ -77,6 +76,7 @@ pub mod net;
 mod real;
 pub mod sys;
 mod waker;
+mod x25519;
 #[cfg(feature = "xdp")]
 pub mod xdp;
 

@@ -1,18 +1,18 @@
 //! The kernel's side of the network: interfaces, drivers, next hops and TUN devices.
 
 mod attach_monitor;
-pub mod declared;
 pub mod drivers;
 pub mod ethtool;
-mod fitness;
+mod icmp;
 mod interface;
+mod limitation;
 mod link;
 mod neighbour_probe;
 mod neighbours;
 mod next_hop;
-mod refusals;
+mod support;
 mod tun;
-mod verdict;
+pub mod xdp_features;
 
 use std::io;
 use std::net::IpAddr;
@@ -20,17 +20,17 @@ use std::net::IpAddr;
 use rtnetlink::Handle;
 use thiserror::Error;
 
-use crate::xdp::Occupant;
+use crate::xdp::AttachedProgram;
 
-pub use fitness::Fitness;
+pub use icmp::{IcmpErrors, Unreachable};
 pub use interface::Interface;
+pub use limitation::Limitation;
 pub use link::Mtu;
 pub use neighbours::PermanentNeighbours;
 pub use next_hop::Resolver;
-pub(crate) use next_hop::{NextHops, Source};
-pub use refusals::{Refusal, Refusals};
+pub(crate) use next_hop::{Egress, NextHops};
+pub use support::Support;
 pub use tun::Tun;
-pub use verdict::Verdict;
 
 /// Why an interface, route or neighbour cannot be used.
 #[derive(Debug, Error)]
@@ -51,26 +51,26 @@ pub enum NetError {
         version: &'static str,
     },
     /// The interface already has an XDP program.
-    #[error("interface {interface} is in use by {occupant}; {}", occupant.remedy(interface))]
+    #[error("interface {interface} is in use by {program}; {}", program.remedy(interface))]
     Busy {
         /// The interface.
         interface: String,
         /// The program, and its owner.
-        occupant: Occupant,
+        program: AttachedProgram,
     },
     /// The interface cannot be taken over.
-    #[error("{interface} is {}, which cannot be taken over: {}; {}, or use UDP sockets", verdict.is, verdict.why, verdict.instead)]
-    Unfit {
+    #[error("{interface} is {}, which cannot be taken over: {}; {}, or use UDP sockets", limitation.is, limitation.why, limitation.instead)]
+    Unsuitable {
         /// The interface.
         interface: String,
         /// What it is, and what to use instead.
-        verdict: Verdict,
+        limitation: Limitation,
     },
     /// The address belongs to an interface on top of this one, with another frame format.
     #[error(
         "{address} belongs to {owner} ({kind}) on top of {interface}, and peers would not accept its frames from {interface}: use {owner}"
     )]
-    Above {
+    UpperAddress {
         /// The interface.
         interface: String,
         /// The address.
@@ -110,7 +110,7 @@ pub enum NetError {
         "{hop}, {what}, does not answer on {interface}: check the addresses and `ip neighbour`, or give the next hop's Ethernet \
          address"
     )]
-    Silent {
+    NeighbourUnreachable {
         /// The next hop.
         hop: IpAddr,
         /// Whether it is the peer or a router.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use spray_core::flow::{FlowConfig, LEAST_PAYLOAD_BYTES};
+use spray_core::flow::{FlowConfig, MIN_PAYLOAD_BYTES};
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, Path};
 use spray_wire::Kind;
@@ -50,7 +50,7 @@ pub fn header_bytes(v6: bool, sealed: bool) -> u32 {
 /// The smallest possible MTU, if there are too few.
 pub fn payload_bytes(mtu: u32, header_bytes: u32) -> Result<u32, u32> {
     let room = (mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
-    if room < LEAST_PAYLOAD_BYTES { Err(LEAST_PAYLOAD_BYTES + header_bytes - ETHERNET_HEADER) } else { Ok(room) }
+    if room < MIN_PAYLOAD_BYTES { Err(MIN_PAYLOAD_BYTES + header_bytes - ETHERNET_HEADER) } else { Ok(room) }
 }
 
 /// Returns the configuration of a connection over an unknown path.
@@ -95,7 +95,7 @@ mod tests {
             Err(ConfigError::Mtu { mtu: 300, needed }) => needed,
             other => panic!("{other:?}"),
         };
-        assert_eq!(config(needed).flow.payload_bytes, LEAST_PAYLOAD_BYTES);
+        assert_eq!(config(needed).flow.payload_bytes, MIN_PAYLOAD_BYTES);
         let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
         assert!(crate::Endpoint::new(network.attach(MAC), sealed).is_ok());
     }

@@ -103,7 +103,7 @@ pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Duration) {
 }
 
 /// Returns a descriptor for [`wait_readable`].
-pub fn readable(fd: RawFd) -> libc::pollfd {
+pub fn poll_fd(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 

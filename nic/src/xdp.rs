@@ -3,16 +3,16 @@
 //! [`Host::open`](crate::Host::open) uses them for an interface; programs of other objects load
 //! with the same functions.
 
+mod attached;
 mod error;
 mod info;
 mod object;
-mod owner;
 mod steer;
 
+pub use attached::{AttachedProgram, Holder, processes};
 pub use error::ProgramError;
-pub use info::{ProgramInfo, compiles};
+pub use info::{ProgramInfo, jit_enabled};
 pub use object::{AttachMode, Attachment, attach, load, program};
-pub use owner::{Holder, Occupant, processes};
-pub use steer::{SteerProgram, mapped};
+pub use steer::{SteerProgram, v6_mapped};
 
 pub(crate) use object::is_attached;

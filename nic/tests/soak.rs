@@ -137,7 +137,7 @@ impl Pair {
             assert_eq!((host.connections(), host.stats().control_dropped, host.stats().invalid), (0, 0, 0));
             let device = host.into_device();
             device.audit().unwrap();
-            assert_eq!(device.census().held, 0);
+            assert_eq!(device.frame_counts().held, 0);
         }
         self.network.audit().unwrap();
     }

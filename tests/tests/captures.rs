@@ -7,7 +7,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::engine::Engine;
 use spray_experiments::results::{Summary, trace_json};
 use spray_experiments::scenario::{Ip, Scenario};
-use spray_experiments::watch::{self, Shared};
+use spray_experiments::watch::{self, Observer};
 use spray_test_support::{Folder, WRONG, tshark};
 use spray_tests::{assert_sound, parse, scenarios, shared_turn, testbed};
 
@@ -17,7 +17,7 @@ fn incast() -> Scenario {
     parse(&text.replace("1 MiB", "256 KiB"))
 }
 
-fn run(scenario: &Scenario, watch: &Shared) -> Summary {
+fn run(scenario: &Scenario, watch: &Observer) -> Summary {
     let testbed = testbed(scenario);
     let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let result =

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Bare, Device, Received};
+use spray_nic::device::{Device, FrameGenerator, Received};
 use spray_nic::driver::DriverOptions;
 
 use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, both, latency, now, record};
@@ -50,7 +50,7 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
 struct Source<'a, D> {
     device: &'a mut D,
     config: &'a BareConfig<'a>,
-    frames: Bare,
+    frames: FrameGenerator,
     arrivals: Vec<Received>,
     sent: u64,
     window: Window,
@@ -58,7 +58,7 @@ struct Source<'a, D> {
 
 impl<'a, D: Device> Source<'a, D> {
     fn new(device: &'a mut D, config: &'a BareConfig<'a>) -> Self {
-        let (window, frames) = (Window::new(config.window), Bare::new(config.template));
+        let (window, frames) = (Window::new(config.window), FrameGenerator::new(config.template));
         Self { device, config, frames, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
     }
 

@@ -26,9 +26,9 @@ pub fn check_files(arguments: &args::Check) -> Outcome {
                 contents.warnings.iter().for_each(|warning| note!("{file}: {warning}"));
                 Checked { file, kind: Some(kind), error: None, contents }
             }
-            Err(mistake) => {
-                note!("{mistake}");
-                Checked { file, kind: None, error: Some(mistake.message), contents: Contents::default() }
+            Err(error) => {
+                note!("{error}");
+                Checked { file, kind: None, error: Some(error.message), contents: Contents::default() }
             }
         });
     }

@@ -26,11 +26,11 @@ fn main() {
         for file in &files {
             match check(file) {
                 Ok((kind, _)) => *kinds.entry(kind.to_string()).or_default() += 1,
-                Err(mistake) => {
+                Err(error) => {
                     let shown = file.strip_prefix(&repository).unwrap_or(file).display();
-                    let place = mistake.place.strip_prefix(&file.display().to_string()).unwrap_or_default();
+                    let place = error.location.strip_prefix(&file.display().to_string()).unwrap_or_default();
                     // Without what depends on the file.
-                    let message = mistake.message.replace('|', "\\|");
+                    let message = error.message.replace('|', "\\|");
                     rejected.entry(message).or_default().push(format!("{name}: `{shown}{place}`"));
                 }
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use spray_core::event::Publisher;
-use spray_core::path::{AckInfo, Balancer, BalancerKind, Ev, LossInfo, Now, OwnBalancer, SendInfo, draw};
+use spray_core::path::{AckInfo, Balancer, BalancerKind, CustomBalancer, Ev, LossInfo, Now, SendInfo, draw};
 use spray_core::rng::Rng;
 use spray_experiments::engine::Engine;
 use spray_experiments::results::FlowFigures;
@@ -34,7 +34,7 @@ impl Balancer for Sticky {
     }
 }
 
-const STICKY: OwnBalancer = OwnBalancer { name: "sticky", make: &|_, _| Box::<Sticky>::default() };
+const STICKY: CustomBalancer = CustomBalancer { name: "sticky", make: &|_, _| Box::<Sticky>::default() };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut scenario = Scenario::load(Path::new("tests/scenarios/demo-silent-drop.toml"))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use spray_fabric::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_MESSAGE_BYTES};
 use spray_fabric::{FailureFile, FileError, Network, TopoFile};
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 use crate::scenario::Scenario;
 use crate::workload::{Distribution, Flow, Plan, parse_matrix};
@@ -60,16 +60,16 @@ pub struct Contents {
 /// # Errors
 /// Returns the place of the first invalid word and what is allowed there; for a format that is not
 /// read, its name and what to use instead.
-pub fn check(file: &Path) -> Result<(InputKind, Contents), Mistake> {
+pub fn check(file: &Path) -> Result<(InputKind, Contents), Error> {
     let place = file.display().to_string();
     let text = spray_settings::read_file(file, MAX_FILE_BYTES)
-        .map_err(|error| Mistake { place: place.clone(), message: format!("it cannot be read: {error}") })?;
-    let at = |FileError { line, column, message }| Mistake { place: format!("{place}:{line}:{column}"), message };
+        .map_err(|error| Error { location: place.clone(), message: format!("it cannot be read: {error}") })?;
+    let at = |FileError { line, column, message }| Error { location: format!("{place}:{line}:{column}"), message };
     if file.extension().is_some_and(|extension| extension == "toml") {
         let scenarios = Scenario::read_all(&Document::load(file)?)?;
         return Ok((InputKind::Scenario, of_scenarios(&scenarios)));
     }
-    let kind = kind(&text).map_err(|message| Mistake { place: place.clone(), message })?;
+    let kind = kind(&text).map_err(|message| Error { location: place.clone(), message })?;
     let contents = match kind {
         InputKind::Topology => TopoFile::parse(&text).map(|file| of_network(&file.network())),
         InputKind::Matrix => parse_matrix(&text, MAX_HOSTS).map(|matrix| of_flows(&matrix.flows, matrix.warnings)),
@@ -213,6 +213,6 @@ mod tests {
             assert!(error.message.contains(expected) && error.message.contains("allowed: "), "{text}: {error:?}");
         }
         let error = check(Path::new(&folder.file("x", "Nodes 4\nConnections 1\n0->x start 0 size 1\n"))).unwrap_err();
-        assert!(error.place.ends_with("x:3:1"), "{error:?}");
+        assert!(error.location.ends_with("x:3:1"), "{error:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_core::path::BalancerKind;
 pub use spray_fabric::Progress;
 
@@ -49,7 +49,7 @@ pub trait Prepared: Sync {
         &self,
         balancer: BalancerKind,
         seed: u64,
-        watch: Option<&Shared>,
+        watch: Option<&Observer>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;

@@ -1,6 +1,6 @@
 //! Scenarios: TOML files, checked and converted to internal units.
 //!
-//! [`settings`] declares every field once. Every error is a [`Mistake`] with its place and the
+//! [`settings`] declares every field once. Every error is an [`Error`] with its place and the
 //! rule.
 
 /// Implements `JsonSchema` by an inline schema.
@@ -42,15 +42,15 @@ pub use paths::{Alone, Paths};
 pub use queue_length::QueueLength;
 pub use seeds::{MAX_SEEDS, Seeds};
 pub use settings::{Chassis, Emulation, FctEnd, MarkAt, Queue, Settings, SimulationSettings, Switch};
-pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Ip, Mistake, Transport};
+pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Error, Ip, Transport};
 pub use written::Written;
 
 pub use failure::Convergence;
 
 use self::mistake::in_file;
 use crate::workload::Workload;
-use spray_core::cc::{CcKind, OwnCc};
-use spray_core::path::{BalancerKind, OwnBalancer};
+use spray_core::cc::{CcKind, CustomCc};
+use spray_core::path::{BalancerKind, CustomBalancer};
 use spray_fabric::{DrawError, FailureContext, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bit/s.
@@ -98,9 +98,9 @@ pub struct Scenario {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct OwnAlgorithms {
     /// Balancer of all flows.
-    pub balancer: Option<OwnBalancer>,
+    pub balancer: Option<CustomBalancer>,
     /// Congestion control of all connections.
-    pub cc: Option<OwnCc>,
+    pub cc: Option<CustomCc>,
 }
 
 impl OwnAlgorithms {
@@ -132,11 +132,11 @@ pub struct Failures {
 }
 
 impl Failures {
-    fn mistake(&self, error: &DrawError) -> Mistake {
+    fn mistake(&self, error: &DrawError) -> Error {
         match error {
             DrawError::Line(error) => in_file(&self.source, error),
             DrawError::Random { index, message } => {
-                Mistake { place: self.places[*index].clone(), message: message.clone() }
+                Error { location: self.places[*index].clone(), message: message.clone() }
             }
         }
     }
@@ -147,7 +147,7 @@ impl Scenario {
     ///
     /// # Errors
     /// When the fabric has too few such devices, or cannot take as many failures.
-    pub fn drawn_failures(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, Mistake> {
+    pub fn drawn_failures(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, Error> {
         let Some(failures) = &self.failures else { return Ok(Vec::new()) };
         let (network, packet_bytes) = (&self.network, self.packet_bytes());
         let events = failures.file.events(&FailureContext { network, seed, until_ps, packet_bytes });

@@ -7,8 +7,8 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::time::Duration;
 
-use spray_capture::{Capture, Place, Tracer};
-pub use spray_capture::{Row, Shared, Written};
+use spray_capture::{Capture, TapPoint, Tracer};
+pub use spray_capture::{CaptureStats, Observer, Row};
 use spray_core::path::BalancerKind;
 use spray_fabric::{Link, Network, Node, address, first_flows};
 
@@ -19,13 +19,13 @@ use crate::workload::{classes, largest_bytes};
 ///
 /// # Errors
 /// When the file exists or cannot be created.
-pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shared> {
+pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Observer> {
     let places = places(&scenario.network);
     // `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
     let names: Vec<String> = places.iter().map(|place| place.port.replace("->", ":")).collect();
     let output = BufWriter::new(File::create_new(file)?);
     let capture = Capture::new(output, names.iter().map(String::as_str), Duration::ZERO, frames)?;
-    Ok(Shared::new(Some(capture), None))
+    Ok(Observer::new(Some(capture), None))
 }
 
 /// Creates a tracer of the flows `chosen`; `simulated` is whether the engine is the simulator.
@@ -38,7 +38,7 @@ pub fn tracer(
     seed: u64,
     chosen: &[u64],
     simulated: bool,
-) -> Result<Shared, String> {
+) -> Result<Observer, String> {
     let (plan, paths) = (scenario.plan(seed), scenario.paths());
     let flows = &plan.flows;
     if let Some(flow) = chosen.iter().find(|flow| **flow >= flows.len() as u64) {
@@ -59,20 +59,21 @@ pub fn tracer(
         if simulated {
             // The simulator numbers connections by their first flows.
             for host in [flow.src, flow.dst] {
-                tracer.know(address(host, scenario.is_v6()), first as u32, first);
+                tracer.map_number(address(host, scenario.is_v6()), first as u32, first);
             }
         }
     }
-    Ok(Shared::new(None, Some(tracer)))
+    Ok(Observer::new(None, Some(tracer)))
 }
 
-fn places(network: &Network) -> Vec<Place> {
+fn places(network: &Network) -> Vec<TapPoint> {
     let name = |node| network.node_name(node).to_string();
-    let end = |link: &Link| Place {
+    let end = |link: &Link| TapPoint {
         node: name(link.from),
         port: link.name.clone(),
         of_host: matches!(link.from, Node::Host(_)),
     };
-    let switch = |switch| Place { node: name(Node::Switch(switch)), port: name(Node::Switch(switch)), of_host: false };
+    let switch =
+        |switch| TapPoint { node: name(Node::Switch(switch)), port: name(Node::Switch(switch)), of_host: false };
     network.links.iter().map(end).chain((0..network.switches.len()).map(switch)).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_switch::{Between, FabricSpec, Lent, MAX_CABLES, RunError};
@@ -108,7 +108,7 @@ impl Prepared for Ready<'_> {
         &self,
         balancer: BalancerKind,
         seed: u64,
-        watch: Option<&Shared>,
+        watch: Option<&Observer>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
@@ -151,7 +151,7 @@ impl Ready<'_> {
         testbed: &mut Testbed,
         balancer: BalancerKind,
         seed: u64,
-        watch: Option<&Shared>,
+        watch: Option<&Observer>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {

@@ -251,7 +251,7 @@ fn attempt(document: &Document, number: &Number, text: &str) -> Result<(), Strin
     let read = as_read(document, number, text);
     assert_eq!(read, value, "{} = {text}, as it is read", number.path);
     let flow = flow_config(&scenario);
-    assert_eq!(flow, flow.sanitised(), "{} = {text}", number.path);
+    assert_eq!(flow, flow.clamped(), "{} = {text}", number.path);
     if let Some(found) = in_force(&scenario, &number.path) {
         // A largest timeout of 0 is the least one.
         let is_least = number.name == "rto_max_us" && value == 0.0;

@@ -1,7 +1,7 @@
 //! Algorithms of another crate in whole scenarios.
 
-use spray_core::cc::{Nscc, NsccConfig, OwnCc, Scheme as _};
-use spray_core::path::{BalancerKind, OwnBalancer, Reps, RepsConfig, Scheme as _};
+use spray_core::cc::{CustomCc, Nscc, NsccConfig, Scheme as _};
+use spray_core::path::{BalancerKind, CustomBalancer, Reps, RepsConfig, Scheme as _};
 use spray_experiments::scenario::{OwnAlgorithms, Scenario};
 use spray_experiments::sim::Simulation;
 
@@ -24,11 +24,11 @@ fn a_run_is_the_same_and_has_the_names_of_what_ran() {
     let mut scenario = Scenario::parse("own.toml".as_ref(), SCENARIO).unwrap();
     let ours = Simulation::new(&scenario).run(BalancerKind::Reps, 1, &[]).unwrap();
     scenario.own = OwnAlgorithms {
-        balancer: Some(OwnBalancer {
+        balancer: Some(CustomBalancer {
             name: "my-reps",
             make: &|path, rng| Box::new(Reps::make(&RepsConfig::default(), path, rng)),
         }),
-        cc: Some(OwnCc { name: "my-nscc", make: &|path| Box::new(Nscc::make(&NsccConfig::default(), path)) }),
+        cc: Some(CustomCc { name: "my-nscc", make: &|path| Box::new(Nscc::make(&NsccConfig::default(), path)) }),
     };
     let theirs = Simulation::new(&scenario).run(BalancerKind::Ops, 1, &[]).unwrap();
     assert_eq!((theirs.balancer.as_str(), theirs.congestion_control.as_str()), ("my-reps", "my-nscc"));

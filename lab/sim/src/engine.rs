@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spray_fabric::{Due, EvWatch, LinkState, Node, PortOutcome, PortSamples, Starts, WATCHED};
+use spray_fabric::{Due, EvRecorder, LinkState, Node, PortOutcome, PortSamples, Starts, WATCHED};
 use spray_fabric::{changes, first_flows, ports};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
@@ -29,7 +29,7 @@ pub(super) struct Engine<'a, W> {
     threads: usize,
     parts: Vec<Part<'a, W>>,
     handover: Handover,
-    watched: Vec<(u32, EvWatch)>,
+    watched: Vec<(u32, EvRecorder)>,
     /// (time, link, state), in descending order.
     changes: Vec<(u64, usize, LinkState)>,
     /// Time of the next link change, route change or end of the run.
@@ -407,13 +407,13 @@ fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) 
 }
 
 /// Observes the entropy values of the first connections; returns each with its first flow.
-fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) -> Vec<(u32, EvWatch)> {
+fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) -> Vec<(u32, EvRecorder)> {
     let (mut places, mut watched) = (Vec::new(), Vec::new());
     for (flow, (spec, end)) in (0..).zip(common.spec.flows.iter().zip(senders)) {
         let place = (common.part_of_host(spec.src) as usize, *end);
         if places.len() < WATCHED && !places.contains(&place) {
             places.push(place);
-            let watch = EvWatch::new(0);
+            let watch = EvRecorder::new(0);
             parts[place.0].net.log.tap_choices(*end, Box::new(watch.clone()));
             watched.push((flow, watch));
         }

@@ -79,7 +79,7 @@ impl End {
 
     pub(super) fn configure(&mut self, config: &FlowConfig) {
         self.header_bytes = config.header_bytes;
-        self.payload_bytes = u64::from(config.sanitised().payload_bytes);
+        self.payload_bytes = u64::from(config.clamped().payload_bytes);
         self.evs = config.path.evs.into();
         let mut next_psn = 0;
         for message in self.series.iter_mut().flat_map(|series| &mut series.0) {
@@ -164,11 +164,11 @@ impl End {
         let own = &mut outcomes[self.outcome as usize..][..self.messages() as usize];
         if self.receives {
             let ended: Vec<_> = own.iter().map(|outcome| Some((self.ended_ps(outcome)?, outcome.receiver))).collect();
-            let shares = share_out(&ended, own[counting].receiver, ReceiverStats::until);
+            let shares = share_out(&ended, own[counting].receiver, ReceiverStats::delta_to);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.receiver = share);
         } else {
             let ended: Vec<_> = own.iter().map(|outcome| Some((self.ended_ps(outcome)?, outcome.sender))).collect();
-            let shares = share_out(&ended, own[counting].sender, SenderStats::until);
+            let shares = share_out(&ended, own[counting].sender, SenderStats::delta_to);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.sender = share);
         }
     }

@@ -26,7 +26,7 @@ mod tables;
 mod watch;
 
 pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_fabric::FlowError;
 pub use sweep::over_cores;
 
@@ -49,7 +49,7 @@ pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowEr
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_watched(spec: &SimSpec<'_>, threads: usize, watch: Option<&Shared>) -> Result<SimOutcome, FlowError> {
+pub fn simulate_watched(spec: &SimSpec<'_>, threads: usize, watch: Option<&Observer>) -> Result<SimOutcome, FlowError> {
     spray_fabric::check_flows(spec.flows, spec.triggers, spec.network.hosts.len())?;
     let common = common::Common::new(spec);
     Ok(match watch {

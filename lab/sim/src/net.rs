@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use spray_core::Time;
-use spray_core::host::{Log, ReceiveHalf};
+use spray_core::host::{EventLog, ReceiveHalf};
 use spray_fabric::HostLink;
 use spray_fabric::{Due, Starts, Ties, flow_key};
 use spray_pipeline::Cause;
@@ -40,7 +40,7 @@ pub(super) struct Net<'a, W> {
     pub outcomes: Vec<FlowOutcome>,
     /// Flows from here that neither ended nor failed.
     pub open: usize,
-    pub log: Log,
+    pub log: EventLog,
     /// Which flows start, and by flow the sender's end; only where there are triggers, and so one part.
     starts: Starts,
     senders: Vec<u32>,
@@ -89,7 +89,7 @@ impl<'a, W: Watch> Net<'a, W> {
             uplinks,
             outcomes: vec![FlowOutcome::default(); ends.iter().map(End::messages).sum::<u32>() as usize],
             open: ends.iter().filter(|end| !end.receives).map(End::messages).sum::<u32>() as usize,
-            log: if W::SEES { Log::complete() } else { Log::unbounded() },
+            log: if W::SEES { EventLog::complete() } else { EventLog::unbounded() },
             starts: Starts::default(),
             senders: Vec::new(),
             frames_sent: 0,

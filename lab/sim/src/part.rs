@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use spray_core::Time;
-use spray_core::flow::{Accept, Arrival, FlowConfig, SenderEvent, Transmit};
-use spray_core::host::{FramePath, Host, ReceiveHalf, SendHalf};
+use spray_core::flow::{Arrival, DataOutcome, FlowConfig, SenderEvent, Transmit};
+use spray_core::host::{FramePath, ReceiveHalf, Scheduler, SendHalf};
 use spray_core::rng::stream;
 use spray_fabric::{Ancestors, Arrivals, FlowSpec};
 use spray_pipeline::config::NEVER;
@@ -23,7 +23,7 @@ use super::watch::{Eyes, Watch};
 pub(super) struct Part<'a, W> {
     common: &'a Common<'a>,
     pub net: Net<'a, W>,
-    hosts: Vec<Host>,
+    hosts: Vec<Scheduler>,
     /// By their numbers.
     pub ends: Vec<End>,
     /// Whether the run ends with the last of them.
@@ -47,7 +47,7 @@ impl<'a, W: Watch> Part<'a, W> {
         let spec = common.spec;
         let net = Net::new(common, number, switches, eyes, &ends);
         let host = |(host, uplink): (&u32, &super::hosts::Uplink)| {
-            Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
+            Scheduler::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
         };
         Self {
             common,
@@ -196,13 +196,13 @@ impl<'a, W: Watch> Part<'a, W> {
             hops,
             trimmed: slot.is_trimmed(),
             last_port: slot.is_trimmed_last(),
-            astray: false,
+            misrouted: false,
         };
         let host = &mut hosts[end.host as usize];
         let accept = host.on_data(now, half, &arrival, |_| true);
         net.arm_grant(end.host, host.grant_at());
         net.serve_receiver(slot.connection, end);
-        if matches!(accept, Accept::New { .. }) {
+        if matches!(accept, DataOutcome::New { .. }) {
             self.arrivals.add(self.net.now_ps, u64::from(data.payload_bytes));
         }
     }
@@ -400,7 +400,7 @@ impl<'a, W: Watch> Part<'a, W> {
         self.net.note(end);
         end.over = true;
         if let Some(half) = end.sending.take() {
-            self.hosts[end.host as usize].remember(end.peer_host.into(), &half);
+            self.hosts[end.host as usize].save_history(end.peer_host.into(), &half);
         }
         if let Some(half) = end.receiving.take() {
             self.hosts[end.host as usize].close(&half);
@@ -441,16 +441,16 @@ fn config(common: &Common<'_>, end: &End) -> FlowConfig {
 }
 
 #[cold]
-fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
+fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Scheduler) {
     let config = config(common, end);
     let half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, &mut host.rng);
     end.configure(&config);
-    end.sending = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
+    end.sending = Some(Box::new(if common.spec.ideal_code { half.erasure_coded() } else { half }));
     if config.balancer.wants_reachability() {
         tell(common, now_ps, end);
     }
     if let Some(half) = end.sending.as_deref_mut() {
-        host.recall(Time::from_ps(now_ps), end.peer_host.into(), half);
+        host.restore_history(Time::from_ps(now_ps), end.peer_host.into(), half);
     }
 }
 
@@ -459,7 +459,7 @@ fn open(common: &Common<'_>, now_ps: u64, end: &mut End) {
     let config = config(common, end);
     let half = ReceiveHalf::new(&config);
     end.configure(&config);
-    end.receiving = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
+    end.receiving = Some(Box::new(if common.spec.ideal_code { half.erasure_coded() } else { half }));
     if config.balancer.acks_in_turn() {
         tell(common, now_ps, end);
     }
@@ -500,7 +500,7 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
 
 /// Reads state of the connection with the next turn.
 #[inline]
-fn touch_turn(ends: &[End], host: &Host) -> u64 {
+fn touch_turn(ends: &[End], host: &Scheduler) -> u64 {
     let next = host.turn(0).and_then(|number| ends[number as usize].sending.as_deref());
     next.map_or(0, |half| half.sender.prefetch())
 }

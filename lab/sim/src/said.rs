@@ -24,7 +24,7 @@ pub(super) struct PlainAck {
     marked_packets: u8,
     marked: bool,
     trimmed: bool,
-    astray: bool,
+    misrouted: bool,
 }
 
 impl Said {
@@ -35,7 +35,7 @@ impl Said {
             return Self::Other(Box::new(*body));
         }
         let Ack { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = *ack;
-        let Ack { marked_packets, marked, trimmed, astray, .. } = *ack;
+        let Ack { marked_packets, marked, trimmed, misrouted, .. } = *ack;
         Self::Ack(PlainAck {
             cumulative,
             timestamp_echo,
@@ -48,7 +48,7 @@ impl Said {
             marked_packets,
             marked,
             trimmed,
-            astray,
+            misrouted,
         })
     }
 
@@ -59,7 +59,7 @@ impl Said {
             Self::Other(body) => return **body,
         };
         let PlainAck { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = ack;
-        let PlainAck { marked_packets, marked, trimmed, astray, .. } = ack;
+        let PlainAck { marked_packets, marked, trimmed, misrouted, .. } = ack;
         Body::Ack(Ack {
             port,
             hops,
@@ -72,7 +72,7 @@ impl Said {
             marked_packets,
             marked,
             trimmed,
-            astray,
+            misrouted,
             echoes: Echoes::default(),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use spray_capture::Treatment;
+use spray_capture::PortAction;
 use spray_pipeline::Cause;
 use spray_pipeline::bins::{Cells, Crossing, LOST, MARKED};
 use spray_pipeline::flow_hash::Key;
@@ -120,11 +120,11 @@ impl<'a> Switches<'a> {
             return Err(Cause::NoRoute);
         };
         if !W::SEES {
-            return self.cross(index, slot, number, arrived, &mut Treatment::default());
+            return self.cross(index, slot, number, arrived, &mut PortAction::default());
         }
-        let (mut seen, mut treatment) = (*slot, Treatment::default());
+        let (mut seen, mut action) = (*slot, PortAction::default());
         let waiting = self.ports[self.place(number)].waiting_bytes(time_ps(slot.key));
-        let crossed = self.cross(index, slot, number, arrived, &mut treatment);
+        let crossed = self.cross(index, slot, number, arrived, &mut action);
         match crossed {
             // Held before its port.
             Ok(None) if slot.key == seen.key && slot.place == seen.place => return crossed,
@@ -132,9 +132,9 @@ impl<'a> Switches<'a> {
                 seen = Slot { key: seen.key, ..*slot };
                 eyes.leaves(index, number);
             }
-            Err(cause) => treatment.dropped = Some(cause.name()),
+            Err(cause) => action.dropped = Some(cause.name()),
         }
-        eyes.crosses(number, waiting, &seen, treatment, controls);
+        eyes.crosses(number, waiting, &seen, action, controls);
         crossed
     }
 
@@ -146,7 +146,7 @@ impl<'a> Switches<'a> {
         slot: &mut Slot,
         number: u32,
         arrived: bool,
-        treatment: &mut Treatment,
+        action: &mut PortAction,
     ) -> Result<Option<u32>, Cause> {
         if arrived && self.has_to_wait(index, slot, number)? {
             return Ok(None);
@@ -177,7 +177,7 @@ impl<'a> Switches<'a> {
                 set(&mut self.unsettled, index, Some(Unsettled { port: number, place }));
             }
         }
-        (treatment.marked, treatment.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
+        (action.marked, action.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
         slot.key = key(frame.time_ps, Turn::Arrival);
         slot.len = frame.len;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spray_capture::{Content, Shared, Sighting, Treatment};
+use spray_capture::{Content, FrameRecord, Observer, PortAction};
 use spray_fabric::{address, mac};
 use spray_pipeline::Cause;
 use spray_pipeline::frame::PAUSE;
@@ -22,7 +22,7 @@ pub trait Watch: Send {
     const SEES: bool;
 
     /// Takes one observation. Those of one interface come in order of time; with `alone`, all do.
-    fn see(&mut self, sighting: Sighting, alone: bool);
+    fn see(&mut self, record: FrameRecord, alone: bool);
 
     /// Nothing earlier than `until_ps` follows.
     fn settle(&mut self, until_ps: u64);
@@ -31,20 +31,20 @@ pub trait Watch: Send {
 impl Watch for () {
     const SEES: bool = false;
 
-    fn see(&mut self, _sighting: Sighting, _alone: bool) {}
+    fn see(&mut self, _sighting: FrameRecord, _alone: bool) {}
 
     fn settle(&mut self, _until_ps: u64) {}
 }
 
-impl Watch for Shared {
+impl Watch for Observer {
     const SEES: bool = true;
 
-    fn see(&mut self, sighting: Sighting, alone: bool) {
-        self.lock().see(sighting, alone);
+    fn see(&mut self, record: FrameRecord, alone: bool) {
+        self.lock().observe(record, alone);
     }
 
     fn settle(&mut self, until_ps: u64) {
-        self.lock().settle(until_ps.min(i64::MAX as u64).cast_signed());
+        self.lock().flush(until_ps.min(i64::MAX as u64).cast_signed());
     }
 }
 
@@ -93,7 +93,7 @@ impl Catalogue {
 
     fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Said]) -> Content {
         if slot.is_notice() {
-            return Content::Notice(slot.len);
+            return Content::Opaque(slot.len);
         }
         // The slot refers to the end of the connection at the destination.
         let (end, dscp) = &self.ends[self.part_of_host[slot.to as usize] as usize][slot.connection as usize];
@@ -121,7 +121,7 @@ impl Catalogue {
             ttl: slot.ttl,
         };
         let common = WireCommon { connection: end.first.flow, ..WireCommon::default() };
-        Content::Made { envelope, common, body }
+        Content::Headers { envelope, common, body }
     }
 }
 
@@ -137,9 +137,9 @@ impl<W: Watch> Eyes<W> {
             return;
         }
         let content = self.catalogue.content(slot, Some(body), &[]);
-        let fate = Treatment { dropped: left.err().map(Cause::name), ..Treatment::default() };
+        let action = PortAction { dropped: left.err().map(Cause::name), ..PortAction::default() };
         let interface = self.catalogue.links[port as usize];
-        self.tell(at_ps, interface, true, content, fate, None);
+        self.tell(at_ps, interface, true, content, action, None);
     }
 
     #[inline]
@@ -178,14 +178,14 @@ impl<W: Watch> Eyes<W> {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         // The opposite direction of the same cable.
-        self.tell(at_ps, link ^ 1, false, content, Treatment { marked, ..Treatment::default() }, None);
+        self.tell(at_ps, link ^ 1, false, content, PortAction { marked, ..PortAction::default() }, None);
     }
 
     /// A frame passes a port with `waiting` queued bytes.
-    pub(super) fn crosses(&mut self, port: u32, waiting: u64, slot: &Slot, fate: Treatment, controls: &[Said]) {
+    pub(super) fn crosses(&mut self, port: u32, waiting: u64, slot: &Slot, action: PortAction, controls: &[Said]) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
-        self.tell(time_ps(slot.key), interface, true, content, fate, Some(waiting));
+        self.tell(time_ps(slot.key), interface, true, content, action, Some(waiting));
     }
 
     /// A switch has no route for a frame.
@@ -193,8 +193,8 @@ impl<W: Watch> Eyes<W> {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
-        let fate = Treatment { dropped: Some(Cause::NoRoute.name()), ..Treatment::default() };
-        self.tell(at_ps, interface, true, content, fate, None);
+        let action = PortAction { dropped: Some(Cause::NoRoute.name()), ..PortAction::default() };
+        self.tell(at_ps, interface, true, content, action, None);
     }
 
     fn tell(
@@ -203,10 +203,10 @@ impl<W: Watch> Eyes<W> {
         interface: u32,
         outbound: bool,
         content: Content,
-        fate: Treatment,
+        action: PortAction,
         waiting_bytes: Option<u64>,
     ) {
-        let sighting = Sighting { at_ps: at_ps.cast_signed(), interface, outbound, content, fate, waiting_bytes };
-        self.watch.see(sighting, self.alone);
+        let record = FrameRecord { at_ps: at_ps.cast_signed(), interface, outbound, content, action, waiting_bytes };
+        self.watch.see(record, self.alone);
     }
 }

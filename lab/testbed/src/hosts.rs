@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{Path, PathEvs};
-use spray_fabric::{EvWatch, WATCHED};
+use spray_fabric::{EvRecorder, WATCHED};
 use spray_nic::device::XskDevice;
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
@@ -53,7 +53,7 @@ pub(super) struct Book {
     /// Connections that peers initiated, and their first flows.
     pub accepted: HashMap<ConnectionId, usize>,
     /// Observed entropy values by first flow.
-    pub watched: Vec<(usize, EvWatch)>,
+    pub watched: Vec<(usize, EvRecorder)>,
     pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
     pub log: Vec<LogEntry>,
     /// (time, connection, reachable paths), in descending order.
@@ -135,13 +135,13 @@ impl<'a> Setup<'a> {
             let own = FlowConfig { path: Path { seed: flow.path_seed, ..config.path }, ..config };
             let connection = hosts[flow.src].endpoint.connect(CONNECT, self.peer(flow.dst), Some(own));
             let connection = connection.map_err(RunError::host(name))?;
-            if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
-                tracer.know(self.peer(flow.src).address, connection.raw(), index);
+            if let Some(tracer) = self.spec.watch.map(Observer::lock).as_mut().and_then(|watch| watch.tracer()) {
+                tracer.map_number(self.peer(flow.src).address, connection.raw(), index);
             }
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
             if self.spec.sample_ps > 0 && watched < WATCHED {
-                let watch = EvWatch::new(self.plan.lead_in_ps);
+                let watch = EvRecorder::new(self.plan.lead_in_ps);
                 hosts[flow.src].endpoint.tap_choices(connection, Box::new(watch.clone()));
                 hosts[flow.src].book.watched.push((index, watch));
                 watched += 1;

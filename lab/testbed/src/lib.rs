@@ -117,7 +117,7 @@ impl Testbed {
         let mut pace = pace::Pace::new(planned);
         let outcome =
             drive::drive(hosts, PatientClock::new(dilation, setup.step_ps()), &goal, &mut |report: &drive::Report| {
-                spec.watch.inspect(|watch| watch.lock().settle(tap::scenario(report.now_ps, lead_in_ps) - MAX_LAG_PS));
+                spec.watch.inspect(|watch| watch.lock().flush(tap::scenario(report.now_ps, lead_in_ps) - MAX_LAG_PS));
                 progress(Progress::Running {
                     time_us: report.now_ps.saturating_sub(lead_in_ps) as f64 / 1e6,
                     delivered_bytes: report.delivered_bytes,

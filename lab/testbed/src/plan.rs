@@ -159,8 +159,8 @@ impl Plan {
             let own = || series.iter().map(|flow| &state.outcomes[*flow]);
             let sent: Vec<_> = own().map(|flow| Some((flow.acked_ps?, flow.sender))).collect();
             let received: Vec<_> = own().map(|flow| Some((flow.received_ps?, flow.receiver))).collect();
-            let sent = share_out(&sent, sender, SenderStats::until);
-            let received = share_out(&received, receiver, ReceiverStats::until);
+            let sent = share_out(&sent, sender, SenderStats::delta_to);
+            let received = share_out(&received, receiver, ReceiverStats::delta_to);
             for (flow, counted) in series.iter().zip(sent.into_iter().zip(received)) {
                 (outcomes[*flow].sender, outcomes[*flow].receiver) = counted;
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_fabric::EvLife;
@@ -38,7 +38,7 @@ pub struct TestbedSpec<'a> {
     pub dilation: Dilation,
     /// Observer of the frames of hosts and of the ports that lead to them; interfaces are numbered
     /// as in the simulator.
-    pub watch: Option<&'a Shared>,
+    pub watch: Option<&'a Observer>,
 }
 
 /// Real over scenario time.

@@ -1,7 +1,7 @@
 //! Observers of the frames of hosts and of the ports that hosts emulate. The XDP programs of other
 //! ports do not report frames.
 
-use spray_capture::{Content, Shared, Sighting, Treatment};
+use spray_capture::{Content, FrameRecord, Observer, PortAction};
 use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Headers, Parsed, parse};
@@ -11,7 +11,7 @@ use super::host_port::{HostPort, LastPort};
 
 #[derive(Debug)]
 pub(crate) struct HostTap {
-    pub watch: Shared,
+    pub watch: Observer,
     /// Whether the observer needs the frames' content.
     pub parses: bool,
     pub interface: u32,
@@ -30,21 +30,21 @@ impl HostTap {
         Content::of(frame, self.parses)
     }
 
-    fn see(&self, now_ps: u64, content: Content, outbound: bool, treatment: Treatment, waiting_bytes: Option<u64>) {
+    fn see(&self, now_ps: u64, content: Content, outbound: bool, action: PortAction, waiting_bytes: Option<u64>) {
         let at_ps = scenario(now_ps, self.lead_in_ps);
-        let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate: treatment, waiting_bytes };
-        self.watch.lock().see(sighting, false);
+        let record = FrameRecord { at_ps, interface: self.interface, outbound, content, action, waiting_bytes };
+        self.watch.lock().observe(record, false);
     }
 
     /// A host sends a frame, which its own link carries or drops.
     pub fn on_sent(&self, now_ps: u64, frame: &[u8], carried: bool) {
         let dropped = (!carried).then_some("host's link");
-        let treatment = Treatment { dropped, ..Treatment::default() };
-        self.see(now_ps, self.content(frame), true, treatment, None);
+        let action = PortAction { dropped, ..PortAction::default() };
+        self.see(now_ps, self.content(frame), true, action, None);
     }
 
     pub fn on_received(&self, now_ps: u64, frame: &[u8]) {
-        self.see(now_ps, self.content(frame), false, Treatment::default(), None);
+        self.see(now_ps, self.content(frame), false, PortAction::default(), None);
     }
 }
 
@@ -60,15 +60,15 @@ impl LastPort for SeenPort {
         let mut content = self.tap.content(inner(frame));
         let outcome = self.port.take(frame);
         let dropped = outcome.err().map(spray_pipeline::Cause::name);
-        let mut treatment = Treatment { dropped, ..Treatment::default() };
+        let mut action = PortAction { dropped, ..PortAction::default() };
         if let Ok(Delivery { len, .. }) = outcome {
             let frame = inner(frame.get(..len as usize).unwrap_or(frame));
             let after = fields(frame);
-            treatment.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
-            treatment.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
+            action.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
+            action.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
             content = self.tap.content(frame);
         }
-        self.tap.see(came_ps, content, true, treatment, Some(waiting));
+        self.tap.see(came_ps, content, true, action, Some(waiting));
         outcome.ok()
     }
 }

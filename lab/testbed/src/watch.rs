@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_fabric::Arrivals;
 use spray_nic::Time;
 use spray_nic::endpoint::Tap;
@@ -40,9 +40,9 @@ pub(super) fn watched(
     hosts.into_iter().map(see).collect()
 }
 
-pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
+pub(super) fn report(watch: &Observer, hosts: &[Running], lead_in_ps: u64) {
     let mut watch = watch.lock();
-    watch.settle(i64::MAX);
+    watch.flush(i64::MAX);
     for book in hosts.iter().map(|running| &running.book) {
         for entry in &book.log {
             if let Some(first) = book.first.get(&entry.connection) {
@@ -61,7 +61,7 @@ struct Counter {
 }
 
 impl Tap for Counter {
-    fn on_placed(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
+    fn on_stored(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
         self.arrivals.add(self.due_ps.load(Ordering::Relaxed), bytes);
     }
 }

@@ -1,15 +1,15 @@
 //! Observed frames, for people: captures for Wireshark, and the life of chosen packets.
 //!
-//! An observer passes a [`Sighting`] of each frame to a [`Witness`], which writes a capture
-//! ([`Capture`]), follows packets ([`Tracer`]), or both. Without observers nothing here runs.
+//! An [`Observer`] takes a [`FrameRecord`] of each frame. It writes a capture ([`Capture`]), follows
+//! packets ([`Tracer`]), or both. Without observers nothing here runs.
 #![forbid(unsafe_code)]
 
+mod observer;
 mod pcapng;
-mod sighting;
+mod record;
 mod trace;
-mod witness;
 
-pub use pcapng::{Capture, Written};
-pub use sighting::{Content, SNAP_BYTES, Sighting, Treatment};
-pub use trace::{Life, Place, Row, Rows, Tracer};
-pub use witness::{Shared, Witness};
+pub use observer::{Observer, ObserverState};
+pub use pcapng::{Capture, CaptureStats};
+pub use record::{Content, FrameRecord, PortAction, SNAP_BYTES};
+pub use trace::{PacketEvent, Row, Rows, TapPoint, Tracer};

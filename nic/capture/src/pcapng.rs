@@ -10,7 +10,7 @@ use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-use super::{SNAP_BYTES, Sighting};
+use super::{FrameRecord, SNAP_BYTES};
 
 /// Resolution of timestamps: powers of ten per second.
 const NANOSECONDS: u8 = 9;
@@ -18,14 +18,14 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Writes sightings to a capture file.
+/// Writes records to a capture file.
 ///
 /// A failed write ends the capture silently, and [`finish`](Self::finish) returns the error.
 pub struct Capture<W: Write> {
     file: PcapNgWriter<W>,
     epoch: Duration,
     left: u64,
-    written: Written,
+    written: CaptureStats,
     failed: Option<io::Error>,
     /// Buffer for frames that are built from their headers.
     buffer: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct Capture<W: Write> {
 
 /// Counts of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct CaptureStats {
     /// Frames in the file.
     pub frames: u64,
     /// Frames beyond the limit.
@@ -41,7 +41,7 @@ pub struct Written {
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a file of at most `frames` frames. Time 0 of sightings is `epoch` after 1970.
+    /// Begins a file of at most `frames` frames. Time 0 of records is `epoch` after 1970.
     ///
     /// # Errors
     /// The first error of the output.
@@ -63,11 +63,11 @@ impl<W: Write> Capture<W> {
             let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP_BYTES as u32, options };
             file.write_pcapng_block(block).map_err(io_error)?;
         }
-        Ok(Self { file, epoch, left: frames, written: Written::default(), failed: None, buffer: Vec::new() })
+        Ok(Self { file, epoch, left: frames, written: CaptureStats::default(), failed: None, buffer: Vec::new() })
     }
 
-    /// Writes one sighting, unless the file is full or has failed.
-    pub fn write(&mut self, sighting: &Sighting) {
+    /// Writes one record, unless the file is full or has failed.
+    pub fn write(&mut self, record: &FrameRecord) {
         if self.failed.is_some() {
             return;
         }
@@ -76,14 +76,14 @@ impl<W: Write> Capture<W> {
             return;
         };
         self.left = left;
-        let (bytes, original) = sighting.content.bytes(&mut self.buffer);
+        let (bytes, original) = record.content.bytes(&mut self.buffer);
         let kept = &bytes[..bytes.len().min(SNAP_BYTES)];
-        let direction = if sighting.outbound { OUTBOUND } else { INBOUND };
+        let direction = if record.outbound { OUTBOUND } else { INBOUND };
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
-        options.extend(sighting.comment().map(|comment| EnhancedPacketOption::Comment(comment.into())));
+        options.extend(record.comment().map(|comment| EnhancedPacketOption::Comment(comment.into())));
         let block = EnhancedPacketBlock {
-            interface_id: sighting.interface,
-            timestamp: self.epoch + Duration::from_nanos(sighting.at_ps.max(0).cast_unsigned() / 1_000),
+            interface_id: record.interface,
+            timestamp: self.epoch + Duration::from_nanos(record.at_ps.max(0).cast_unsigned() / 1_000),
             original_len: original as u32,
             data: kept.into(),
             options,
@@ -95,7 +95,7 @@ impl<W: Write> Capture<W> {
     }
 
     /// Flushes the file, and returns the counts or the first error of the output.
-    pub fn finish(mut self) -> io::Result<Written> {
+    pub fn finish(mut self) -> io::Result<CaptureStats> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => self.file.get_mut().flush().map(|()| self.written),
@@ -121,7 +121,7 @@ mod tests {
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     use super::*;
-    use crate::{Content, Treatment};
+    use crate::{Content, PortAction};
 
     /// A disk with room for this number of bytes.
     #[derive(Debug)]
@@ -138,13 +138,13 @@ mod tests {
         }
     }
 
-    fn sighting(number: u64) -> Sighting {
-        Sighting {
+    fn record(number: u64) -> FrameRecord {
+        FrameRecord {
             at_ps: number as i64 * 2_000_000 + 999,
             interface: number as u32 % 2,
             outbound: number.is_multiple_of(2),
             content: Content::of(&[number as u8; 300], false),
-            fate: Treatment { dropped: (number == 1).then_some("queue full"), ..Treatment::default() },
+            action: PortAction { dropped: (number == 1).then_some("queue full"), ..PortAction::default() },
             waiting_bytes: Some(77),
         }
     }
@@ -153,8 +153,8 @@ mod tests {
     fn a_file_has_interfaces_times_directions_lengths_and_comments_up_to_its_limit() {
         let mut bytes = Vec::new();
         let mut capture = Capture::new(&mut bytes, ["a:b", "b:a"], Duration::from_secs(9), 3).unwrap();
-        (0..5).for_each(|number| capture.write(&sighting(number)));
-        assert_eq!(capture.finish().unwrap(), Written { frames: 3, left_out: 2 });
+        (0..5).for_each(|number| capture.write(&record(number)));
+        assert_eq!(capture.finish().unwrap(), CaptureStats { frames: 3, left_out: 2 });
         let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
         let mut number = 0;
         while let Some(block) = reader.next_block() {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_full_disk_ends_the_capture_and_finish_fails() {
         let mut capture = Capture::new(SmallDisk(1_000), ["a"], Duration::ZERO, 100).unwrap();
-        (0..100).for_each(|number| capture.write(&Sighting { interface: 0, ..sighting(number) }));
+        (0..100).for_each(|number| capture.write(&FrameRecord { interface: 0, ..record(number) }));
         assert_eq!(capture.finish().map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
     }
 }

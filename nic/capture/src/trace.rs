@@ -1,4 +1,4 @@
-//! The life of chosen flows' packets, reconstructed from sightings.
+//! The life of chosen flows' packets, reconstructed from records.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -7,13 +7,13 @@ use spray_core::event::Event;
 use spray_core::feedback::LossCause;
 use spray_wire::{Ack, BITMAP_BITS, Body, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack, Time};
 
-use super::Sighting;
+use super::FrameRecord;
 
 /// Follows the packets of chosen flows.
 #[derive(Debug)]
 pub struct Tracer {
     /// By index of the interface.
-    places: Vec<Place>,
+    places: Vec<TapPoint>,
     /// By first flow of the connection.
     connections: HashMap<usize, Connection>,
     /// First flow of the connection by host address and the connection number there.
@@ -43,7 +43,7 @@ pub struct Row {
     /// Entropy value of that transmission.
     pub ev: Option<u16>,
     /// What happened.
-    pub event: Life,
+    pub event: PacketEvent,
     /// Host or port.
     pub place: String,
     /// Bytes queued at the port when the packet arrived there.
@@ -54,7 +54,7 @@ pub struct Row {
 
 /// An event in the life of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum PacketEvent {
     /// The sender receives a Nack.
     Nacked,
     /// The retransmission timer expires.
@@ -81,7 +81,7 @@ pub enum Life {
     Acked,
 }
 
-impl Life {
+impl PacketEvent {
     /// Every event with its name, in the order within one moment.
     pub const ALL: [(Self, &'static str); 12] = [
         (Self::Nacked, "nacked"),
@@ -106,7 +106,7 @@ impl Life {
 
 /// An interface.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TapPoint {
     /// Host or switch.
     pub node: String,
     /// Port: the outgoing link.
@@ -137,7 +137,7 @@ struct Packet {
 
 impl Tracer {
     /// Creates a tracer for interfaces at these places.
-    pub fn new(places: Vec<Place>) -> Self {
+    pub fn new(places: Vec<TapPoint>) -> Self {
         Self { places, connections: HashMap::new(), numbers: HashMap::new(), rows: Vec::new(), left_out: 0 }
     }
 
@@ -155,89 +155,89 @@ impl Tracer {
     }
 
     /// Maps a connection number at `host` to the connection of flow `first`.
-    pub fn know(&mut self, host: IpAddr, number: u32, first: usize) {
+    pub fn map_number(&mut self, host: IpAddr, number: u32, first: usize) {
         if self.follows(first) {
             self.numbers.insert((host, number), first);
         }
     }
 
-    pub(crate) fn on_sighting(&mut self, sighting: &Sighting) {
-        let Some((envelope, common, body)) = sighting.content.headers() else { return };
+    pub(crate) fn on_record(&mut self, record: &FrameRecord) {
+        let Some((envelope, common, body)) = record.content.headers() else { return };
         if self.rows.len() > MAX_ROWS {
             self.left_out += (self.rows.len() - MAX_ROWS) as u64;
             self.rows.truncate(MAX_ROWS);
         }
         let Some(first) = self.numbers.get(&(envelope.dst, common.connection)).copied() else { return };
-        let arrives = !sighting.outbound && self.places[sighting.interface as usize].of_host;
+        let arrives = !record.outbound && self.places[record.interface as usize].of_host;
         match body {
             // Announces the server's connection number.
-            Body::Accept(terms) => self.know(envelope.src, terms.connection, first),
-            Body::Data(data) if !data.trailer => self.data(sighting, envelope, data, first),
-            Body::Ack(ack) if arrives => self.ack(sighting, ack, first),
-            Body::Nack(nack) if arrives => self.nack(sighting, nack, first),
+            Body::Accept(terms) => self.map_number(envelope.src, terms.connection, first),
+            Body::Data(data) if !data.trailer => self.data(record, envelope, data, first),
+            Body::Ack(ack) if arrives => self.ack(record, ack, first),
+            Body::Nack(nack) if arrives => self.nack(record, nack, first),
             _ => {}
         }
     }
 
-    fn data(&mut self, sighting: &Sighting, envelope: &Envelope, data: &Data, first: usize) {
-        let place = &self.places[sighting.interface as usize];
-        let sends = sighting.outbound && place.of_host;
+    fn data(&mut self, record: &FrameRecord, envelope: &Envelope, data: &Data, first: usize) {
+        let place = &self.places[record.interface as usize];
+        let sends = record.outbound && place.of_host;
         let Some(connection) = self.connections.get_mut(&first) else { return };
         let evs = connection.evs;
         if sends {
             connection.send(data);
         }
         let Some(packet) = connection.packets.get_mut(&data.psn).filter(|packet| packet.chosen) else { return };
-        let (arrives, port) = match sighting.outbound {
+        let (arrives, port) = match record.outbound {
             true => (false, &place.port),
             // The link of the other direction.
-            false => (place.of_host, &self.places[sighting.interface as usize ^ 1].port),
+            false => (place.of_host, &self.places[record.interface as usize ^ 1].port),
         };
         let row = Row {
-            at_ps: sighting.at_ps,
+            at_ps: record.at_ps,
             flow: packet.flow,
             packet: data.psn,
             attempt: packet.attempt(data.timestamp),
             ev: envelope.src_port.ev(evs).map(spray_wire::Ev::index),
-            event: Life::Sent,
+            event: PacketEvent::Sent,
             place: port.clone(),
-            queue_bytes: sighting.waiting_bytes,
+            queue_bytes: record.waiting_bytes,
             detail: String::new(),
         };
-        let fate = sighting.fate;
-        let at = |event: Life, detail: &str| Row { event, detail: detail.into(), ..row.clone() };
+        let action = record.action;
+        let at = |event: PacketEvent, detail: &str| Row { event, detail: detail.into(), ..row.clone() };
         if sends {
             self.rows.push(Row { place: place.node.clone(), queue_bytes: None, ..row.clone() });
-        } else if sighting.outbound && fate.dropped.is_none() {
-            self.rows.push(at(Life::Queued, ""));
+        } else if record.outbound && action.dropped.is_none() {
+            self.rows.push(at(PacketEvent::Queued, ""));
         }
-        self.rows.extend(fate.marked.then(|| at(Life::Marked, "")));
-        self.rows.extend(fate.trimmed.then(|| at(Life::Trimmed, "queue full")));
-        self.rows.extend(fate.dropped.map(|cause| at(Life::Dropped, cause)));
+        self.rows.extend(action.marked.then(|| at(PacketEvent::Marked, "")));
+        self.rows.extend(action.trimmed.then(|| at(PacketEvent::Trimmed, "queue full")));
+        self.rows.extend(action.dropped.map(|cause| at(PacketEvent::Dropped, cause)));
         if !arrives {
             return;
         }
         let is_cut = matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST);
         let how = [(envelope.marked(), "marked"), (is_cut, "trimmed")];
         let how: Vec<&str> = how.into_iter().filter_map(|(is, what)| is.then_some(what)).collect();
-        let at = |event: Life, detail: &str| Row { place: place.node.clone(), queue_bytes: None, ..at(event, detail) };
-        self.rows.push(at(Life::Received, &how.join(" ")));
+        let at = |event, detail: &str| Row { place: place.node.clone(), queue_bytes: None, ..at(event, detail) };
+        self.rows.push(at(PacketEvent::Received, &how.join(" ")));
         if is_cut {
             return;
         }
         if std::mem::replace(&mut packet.arrived, true) {
-            self.rows.push(at(Life::Duplicate, ""));
+            self.rows.push(at(PacketEvent::Duplicate, ""));
         } else if data.psn < connection.next && !data.retransmit {
-            self.rows.push(at(Life::Reordered, ""));
+            self.rows.push(at(PacketEvent::Reordered, ""));
         }
         if !data.retransmit {
             connection.next = connection.next.max(data.psn + 1);
         }
     }
 
-    fn ack(&mut self, sighting: &Sighting, ack: &Ack, first: usize) {
+    fn ack(&mut self, record: &FrameRecord, ack: &Ack, first: usize) {
         let Some(connection) = self.connections.get_mut(&first) else { return };
-        let place = &self.places[sighting.interface as usize].node;
+        let place = &self.places[record.interface as usize].node;
         let below = connection.cumulative..ack.cumulative.max(connection.cumulative);
         let selected =
             (ack.sack_base..ack.sack_base.saturating_add(BITMAP_BITS.into())).filter(|psn| ack.selected(*psn));
@@ -245,13 +245,13 @@ impl Tracer {
         for psn in below.chain(selected.filter(|psn| *psn >= first_open)) {
             let Some(packet) = connection.packets.get_mut(&psn) else { continue };
             if !std::mem::replace(&mut packet.acked, true) && packet.chosen {
-                self.rows.push(packet.row(sighting.at_ps, psn, Life::Acked, place, ""));
+                self.rows.push(packet.row(record.at_ps, psn, PacketEvent::Acked, place, ""));
             }
         }
         connection.cumulative = connection.cumulative.max(ack.cumulative);
     }
 
-    fn nack(&mut self, sighting: &Sighting, nack: &Nack, first: usize) {
+    fn nack(&mut self, record: &FrameRecord, nack: &Nack, first: usize) {
         let Some(connection) = self.connections.get(&first) else { return };
         let why = match nack {
             Nack { missing: true, .. } => "missing",
@@ -259,15 +259,15 @@ impl Tracer {
             _ => "trimmed",
         };
         if let Some(packet) = connection.packets.get(&nack.psn).filter(|packet| packet.chosen) {
-            let place = &self.places[sighting.interface as usize].node;
-            self.rows.push(packet.row(sighting.at_ps, nack.psn, Life::Nacked, place, why));
+            let place = &self.places[record.interface as usize].node;
+            self.rows.push(packet.row(record.at_ps, nack.psn, PacketEvent::Nacked, place, why));
         }
     }
 
     pub(crate) fn report(&mut self, at_ps: i64, first: usize, event: &Event) {
         let (psn, life, why) = match *event {
-            Event::Timeout { psn } => (psn, Life::Timeout, ""),
-            Event::Retransmit { psn, cause } => (psn, Life::Retransmit, name(cause)),
+            Event::Timeout { psn } => (psn, PacketEvent::Timeout, ""),
+            Event::Retransmit { psn, cause } => (psn, PacketEvent::Retransmit, name(cause)),
             _ => return,
         };
         let packet = self.connections.get(&first).and_then(|connection| connection.packets.get(&psn));
@@ -283,8 +283,8 @@ impl Tracer {
         for row in &mut self.rows {
             let packet = (row.flow, row.packet);
             match row.event {
-                Life::Sent => drop(sent.insert(packet, (row.attempt, row.place.clone()))),
-                Life::Timeout | Life::Retransmit | Life::Nacked | Life::Acked => {
+                PacketEvent::Sent => drop(sent.insert(packet, (row.attempt, row.place.clone()))),
+                PacketEvent::Timeout | PacketEvent::Retransmit | PacketEvent::Nacked | PacketEvent::Acked => {
                     let (attempt, place) = sent.get(&packet).cloned().unwrap_or_default();
                     row.attempt = attempt;
                     if row.place.is_empty() {
@@ -313,7 +313,7 @@ impl Packet {
         self.sent_at.iter().rposition(|at| *at == sent_at).map_or(0, |place| place as u32 + 1)
     }
 
-    fn row(&self, at_ps: i64, packet: u64, event: Life, place: &str, detail: &str) -> Row {
+    fn row(&self, at_ps: i64, packet: u64, event: PacketEvent, place: &str, detail: &str) -> Row {
         Row {
             at_ps,
             flow: self.flow,
@@ -335,6 +335,6 @@ const fn name(cause: LossCause) -> &'static str {
         LossCause::Trimmed => "trimmed",
         LossCause::TrimmedLast => "trimmed by the last port",
         LossCause::Missing => "missing",
-        LossCause::GoneBack => "go-back-N",
+        LossCause::GoBackN => "go-back-N",
     }
 }

@@ -7,7 +7,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spray_capture::{Capture, Content, Sighting, Treatment};
+use spray_capture::{Capture, Content, FrameRecord, PortAction};
 use spray_test_support::{AnySeal, Folder, WRONG, tshark};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED_LAST, Data, Echoes, Ecn, Envelope,
@@ -46,7 +46,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         marked_packets: 3,
         marked: true,
         trimmed: true,
-        astray: true,
+        misrouted: true,
         max_data: 0x5152_5354_5556_5758,
         echoes,
     };
@@ -84,7 +84,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
                 echoes: Echoes::default(),
                 bitmap: [0; 4],
                 trimmed: false,
-                astray: false,
+                misrouted: false,
                 marked: false,
                 ..ack
             }),
@@ -170,12 +170,12 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> PathBuf {
     let file = BufWriter::new(File::create(&path).unwrap());
     let mut capture = Capture::new(file, ["if0"], Duration::ZERO, 1_000).unwrap();
     for (number, frame) in frames.iter().enumerate() {
-        capture.write(&Sighting {
+        capture.write(&FrameRecord {
             at_ps: number as i64 * 1_000,
             interface: 0,
             outbound: true,
             content: Content::of(frame, false),
-            fate: Treatment::default(),
+            action: PortAction::default(),
             waiting_bytes: None,
         });
     }
@@ -251,7 +251,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             insert("marked_packets", ack.marked_packets.to_string());
             insert("mark_echo", flag(ack.marked));
             insert("flags.trimmed", flag(ack.trimmed));
-            insert("flags.astray", flag(ack.astray));
+            insert("flags.misrouted", flag(ack.misrouted));
             insert("echoes", ack.echoes.len().to_string());
             insert("max_data", ack.max_data.to_string());
             if !ack.echoes.is_empty() {

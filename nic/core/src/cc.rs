@@ -26,10 +26,10 @@ pub(crate) use self::mswift::MSwift;
 pub use self::mswift::MSwiftConfig;
 pub use self::nscc::{Nscc, NsccConfig};
 pub use self::nscc_eqds::NsccEqds;
-pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc};
+pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, CustomCc, MakeCc};
 use crate::Time;
 use crate::feedback::{AckInfo, LossCause};
-pub use crate::kinds::{Own, UnknownName};
+pub use crate::kinds::{Custom, UnknownName};
 use crate::now::OnPath;
 pub use crate::now::{Now, Path};
 use crate::settings::settings;
@@ -49,12 +49,12 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// Takes an ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {}
 
-    /// Takes a lost transmission of `bytes` on the wire, except those of `on_gone_back`.
+    /// Takes a lost transmission of `bytes` on the wire, except those of `on_go_back`.
     fn on_loss(&mut self, _now: Now<'_>, _bytes: u32, _cause: LossCause) {}
 
     /// Takes a packet of `bytes` that left flight because the sender goes back to an earlier one.
     //= docs/specs/go-back-n.md#GBN-5 reported losses
-    fn on_gone_back(&mut self, _bytes: u32) {}
+    fn on_go_back(&mut self, _bytes: u32) {}
 
     /// Counts a transmission of `bytes` on the wire.
     fn on_send(&mut self, _now: Now<'_>, _bytes: u32) {}

@@ -52,10 +52,10 @@ macro_rules! counters {
         impl $Stats {
             /// Returns the difference from these counts to `later` ones of the same side.
             #[must_use]
-            pub fn until(&self, later: &Self) -> Self {
+            pub fn delta_to(&self, later: &Self) -> Self {
                 Self {
                     $($field: later.$field - self.$field,)+
-                    $($part: self.$part.until(&later.$part),)?
+                    $($part: self.$part.delta_to(&later.$part),)?
                 }
             }
 

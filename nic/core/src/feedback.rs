@@ -30,7 +30,7 @@ pub struct AckInfo {
     /// Wire bytes in flight afterwards: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// Packets sent and not acknowledged afterwards, lost ones included.
-    pub open_packets: u64,
+    pub unacked_packets: u64,
     /// Payload bytes of queued messages that are not sent yet.
     pub unsent_bytes: u64,
     /// The congestion window afterwards, in wire bytes; 0 when the congestion control takes it.
@@ -80,7 +80,7 @@ pub enum LossCause {
     /// A packet sent after it arrived first, on the same path or, under `go-back-n`, on any.
     Missing,
     /// None: retransmitted because the sender goes back. Neither its path nor the network failed.
-    GoneBack,
+    GoBackN,
 }
 
 impl LossCause {

@@ -10,9 +10,9 @@ mod sender;
 mod tests;
 
 pub use self::config::{
-    DEFAULT_GIVE_UP_PS, DEFAULT_SACK_GAP_PACKETS, FIRST_PACKETS, FlowConfig, LEAST_PAYLOAD_BYTES, MAX_WINDOW_PACKETS,
-    MESSAGE_SLOTS,
+    DEFAULT_GIVE_UP_PS, DEFAULT_SACK_GAP_PACKETS, FIRST_PACKETS, FlowConfig, MAX_WINDOW_PACKETS, MESSAGE_SLOTS,
+    MIN_PAYLOAD_BYTES,
 };
 pub use self::messages::{HashKey, Part, PayloadSlot};
-pub use self::receiver::{Accept, Arrival, Degrees, OrderStats, Receiver, ReceiverStats};
-pub use self::sender::{Full, Limit, Limits, Sender, SenderEvent, SenderStats, Transmit};
+pub use self::receiver::{Arrival, DataOutcome, OrderStats, Receiver, ReceiverStats, ReorderDegrees};
+pub use self::sender::{Limit, Limits, QueueFull, Sender, SenderEvent, SenderStats, Transmit};

@@ -1,9 +1,9 @@
 //! One host: all of its connections over one link, without input or output.
 //!
-//! A [`Host`] orders the packets of its connections, grants credit, and keeps what ended connections measured of
-//! the paths. It calls nobody back: each method takes the half of the connection that it concerns, and returns what
-//! is to be sent. Its callers, such as the endpoint of `spray-nic`, keep the connections, the
-//! timers and the payload.
+//! A [`Scheduler`] orders the packets of its connections, grants credit, and keeps what ended
+//! connections measured of the paths. It calls nobody back: each method takes the half of the
+//! connection that it concerns, and returns what is to be sent. Its callers, such as the endpoint
+//! of `spray-nic`, keep the connections, the timers and the payload.
 //!
 //! | file | content |
 //! |---|---|
@@ -27,10 +27,10 @@ use alloc::collections::VecDeque;
 
 pub use self::events::FramePath;
 pub use self::halves::{ReceiveHalf, SendHalf};
-pub use self::log::{Log, LogEntry};
+pub use self::log::{EventLog, LogEntry};
 use crate::Time;
 use crate::cc::PullPacer;
-use crate::path::Memories;
+use crate::path::PathHistories;
 use crate::rng::Rng;
 
 /// What the connections of one host share.
@@ -39,54 +39,54 @@ use crate::rng::Rng;
 ///
 /// | event | call | then |
 /// |---|---|---|
-/// | a data frame arrives | [`Host::on_data`] | receiver |
-/// | a probe or a request for credit arrives | [`Host::on_request`] | send the reply |
+/// | a data frame arrives | [`Scheduler::on_data`] | receiver |
+/// | a probe or a request for credit arrives | [`Scheduler::on_request`] | send the reply |
 /// | another control frame arrives | [`SendHalf::on_feedback`] | sender, if it returns true |
 /// | [`SendHalf::deadline`] | [`SendHalf::on_deadline`] | sender |
 /// | [`ReceiveHalf::deadline`] | [`Receiver::on_timeout`](crate::flow::Receiver::on_timeout) | receiver |
-/// | the link is free | [`Host::next_turn`], [`Host::transmit`] | set the sender's timer, send the frame |
-/// | [`Host::grant_at`] | [`Host::grant`], [`Host::pull_port`] | send the pull |
-/// | a sending half begins | [`Host::recall`] | |
-/// | a connection ends | [`Host::remember`], [`Host::close`] | |
+/// | the link is free | [`Scheduler::next_turn`], [`Scheduler::transmit`] | set timer, send frame |
+/// | [`Scheduler::grant_at`] | [`Scheduler::grant`], [`Scheduler::pull_port`] | send the pull |
+/// | a sending half begins | [`Scheduler::restore_history`] | |
+/// | a connection ends | [`Scheduler::save_history`], [`Scheduler::close`] | |
 ///
 /// - *receiver*: take messages ([`Receiver::message_completed`](crate::flow::Receiver::message_completed)), send the
 ///   frames of [`ReceiveHalf::poll_control`], set its timer.
 /// - *sender*: take events ([`Sender::poll_event`](crate::flow::Sender::poll_event)), submit messages, call
-///   [`Host::request_turn`], set its timer.
+///   [`Scheduler::request_turn`], set its timer.
 ///
 /// Time must not go back. The caller numbers the connections. A number must not be used again while the old connection
 /// may have a turn in the queue. Nothing allocates per packet, and no input panics.
 #[derive(Debug)]
-pub struct Host {
+pub struct Scheduler {
     /// Connections that may have something to send.
     turns: VecDeque<u32>,
     /// Created by the first request for credit.
     pacer: Option<Box<PullPacer>>,
     link_bps: u64,
-    memories: Memories,
+    memories: PathHistories,
     /// The source of the host's random choices.
     pub rng: Rng,
 }
 
-impl Host {
+impl Scheduler {
     /// Creates a host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {
-        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
+        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: PathHistories::default(), rng }
     }
 
     /// Gives a new sending half what earlier connections measured of the paths to host `peer`.
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub fn recall(&self, now: Time, peer: u128, half: &mut SendHalf) {
+    pub fn restore_history(&self, now: Time, peer: u128, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
-            half.sender.recall(now, learned);
+            half.sender.restore_history(now, learned);
         }
     }
 
     /// Keeps what a sending half that ends has measured of the paths to host `peer`.
     //= docs/specs/reps-plus.md#RPP-18 memory across connections
-    pub fn remember(&mut self, peer: u128, half: &SendHalf) {
-        if let Some(learned) = half.sender.remember() {
+    pub fn save_history(&mut self, peer: u128, half: &SendHalf) {
+        if let Some(learned) = half.sender.path_history() {
             self.memories.keep(peer, learned);
         }
     }

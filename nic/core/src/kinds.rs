@@ -115,7 +115,7 @@ macro_rules! kinds {
             $($(#[doc = $about])+ $variant($scheme),)+
             $($($(#[doc = $about_pair])+ $pair($pair_scheme),)+)?
             /// A scheme of another crate.
-            Own($Own),
+            Custom($Own),
         }
 
         $(#[$about_config])*
@@ -124,12 +124,12 @@ macro_rules! kinds {
             $($(#[doc = $about])+ $variant(<$scheme as Scheme>::Config),)+
             $($($(#[doc = $about_pair])+ $pair(<$pair_scheme as Scheme>::Config),)+)?
             /// A scheme of another crate.
-            Own($Make),
+            Custom($Make),
         }
 
         impl From<$Make> for $Config {
             fn from(own: $Make) -> Self {
-                Self::Own(own)
+                Self::Custom(own)
             }
         }
 
@@ -155,7 +155,7 @@ macro_rules! kinds {
                 match $config {
                     $($Config::$variant(_) => { type $of = $scheme; $value })+
                     $($($Config::$pair(_) => { type $of = $pair_scheme; $value })+)?
-                    $Config::Own(_) => $otherwise,
+                    $Config::Custom(_) => $otherwise,
                 }
             };
         }
@@ -167,7 +167,7 @@ macro_rules! kinds {
                 match $config {
                     $($Config::$variant($own) => { type $of = $scheme; $Config::$variant($value) })+
                     $($($Config::$pair($own) => { type $of = $pair_scheme; $Config::$pair($value) })+)?
-                    $Config::Own(make) => $Config::Own(*make),
+                    $Config::Custom(make) => $Config::Custom(*make),
                 }
             };
         }
@@ -178,7 +178,7 @@ macro_rules! kinds {
                 match $config {
                     $($Config::$variant($own) => $Any::$variant(Scheme::make $arguments),)+
                     $($($Config::$pair($own) => $Any::$pair(Scheme::make $arguments),)+)?
-                    $Config::Own($own) => $Any::Own($otherwise),
+                    $Config::Custom($own) => $Any::Custom($otherwise),
                 }
             };
         }
@@ -189,7 +189,7 @@ macro_rules! kinds {
                 match $any {
                     $($Any::$variant($inner) => $call,)+
                     $($($Any::$pair($inner) => $call,)+)?
-                    $Any::Own($inner) => $crate::kinds::outlined(|| $call),
+                    $Any::Custom($inner) => $crate::kinds::outlined(|| $call),
                 }
             };
         }
@@ -237,34 +237,34 @@ pub(crate) fn outlined<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// The constructor, of type `Make`, of another crate's algorithm.
-pub struct Own<Make: ?Sized + 'static> {
+pub struct Custom<Make: ?Sized + 'static> {
     /// Its name, for tables.
     pub name: &'static str,
     /// Creates one for a new connection. `Box::leak` makes a closure with settings static.
     pub make: &'static Make,
 }
 
-impl<Make: ?Sized> Clone for Own<Make> {
+impl<Make: ?Sized> Clone for Custom<Make> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<Make: ?Sized> Copy for Own<Make> {}
+impl<Make: ?Sized> Copy for Custom<Make> {}
 
-impl<Make: ?Sized> fmt::Debug for Own<Make> {
+impl<Make: ?Sized> fmt::Debug for Custom<Make> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl<Make: ?Sized> PartialEq for Own<Make> {
+impl<Make: ?Sized> PartialEq for Custom<Make> {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && core::ptr::addr_eq(self.make, other.make)
     }
 }
 
-impl<Make: ?Sized> Eq for Own<Make> {}
+impl<Make: ?Sized> Eq for Custom<Make> {}
 
 /// The error for a name that is not in the list; its message is the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ mod rto;
 mod rtt;
 mod sack;
 mod scoreboard;
-mod subflow;
+mod section_loss;
 
 #[cfg(test)]
 mod tests;
@@ -37,4 +37,4 @@ pub(crate) use self::rtt::MAX_SAMPLE_PS;
 pub use self::rtt::RttEstimator;
 pub use self::sack::{SackGap, SackRule};
 pub(crate) use self::scoreboard::{Lost, Scoreboard, Settled};
-pub(crate) use self::subflow::{Arrived, Evidence, SectionWatch};
+pub(crate) use self::section_loss::{Evidence, GapDetector, Received};

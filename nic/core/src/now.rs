@@ -91,7 +91,7 @@ impl Path {
     }
 
     /// Returns the path with every value brought into its range.
-    pub fn sanitised(self) -> Self {
+    pub fn clamped(self) -> Self {
         Self {
             base_rtt_ps: self.base_rtt_ps.clamp(1, MAX_RTT_PS),
             link_bps: self.link_bps.clamp(1, MAX_RATE_BPS),

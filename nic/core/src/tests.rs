@@ -20,7 +20,7 @@ pub(crate) const fn at_step(steps: u64) -> Time {
 
 /// Returns a path with 400 Gb/s and full packets of 4,150 bytes.
 pub(crate) fn path_of(base_rtt_ps: u64, bdp_packets: u32) -> Path {
-    Path { bdp_packets, ..Path::new(base_rtt_ps, 400_000_000_000, 4_150) }.sanitised()
+    Path { bdp_packets, ..Path::new(base_rtt_ps, 400_000_000_000, 4_150) }.clamped()
 }
 
 impl Path {
@@ -48,7 +48,7 @@ impl Setup {
 
     pub(crate) fn path(&self) -> Path {
         let Self { evs, bdp_packets, base_rtt_ps, trimming, seed, .. } = *self;
-        Path { evs, trimming, seed, ..path_of(base_rtt_ps, bdp_packets) }.sanitised()
+        Path { evs, trimming, seed, ..path_of(base_rtt_ps, bdp_packets) }.clamped()
     }
 }
 

@@ -137,25 +137,25 @@ impl Ratio {
 
 /// The error for a text that is not a [`Ratio`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRatio;
+pub struct ParseRatioError;
 
-impl fmt::Display for NoRatio {
+impl fmt::Display for ParseRatioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected a percentage with its sign and at most four decimals, such as `25%`")
     }
 }
 
-impl core::error::Error for NoRatio {}
+impl core::error::Error for ParseRatioError {}
 
 impl FromStr for Ratio {
-    type Err = NoRatio;
+    type Err = ParseRatioError;
 
     /// Reads `"25%"` and `"0"`. Requires the sign otherwise: `1` may mean all or a hundredth.
-    fn from_str(text: &str) -> Result<Self, NoRatio> {
-        let number = text.strip_suffix('%').or((text == "0").then_some(text)).ok_or(NoRatio)?.trim_end();
-        let percent = number.parse::<f64>().map_err(|_| NoRatio)?;
+    fn from_str(text: &str) -> Result<Self, ParseRatioError> {
+        let number = text.strip_suffix('%').or((text == "0").then_some(text)).ok_or(ParseRatioError)?.trim_end();
+        let percent = number.parse::<f64>().map_err(|_| ParseRatioError)?;
         let decimal = Decimal { what: "a percentage", scale: 10_000 };
-        decimal.visit_f64::<serde::de::value::Error>(percent).map(Self).map_err(|_| NoRatio)
+        decimal.visit_f64::<serde::de::value::Error>(percent).map(Self).map_err(|_| ParseRatioError)
     }
 }
 
@@ -241,29 +241,29 @@ const BYTE_UNITS: [(&str, u64); 7] = [
 
 /// The error for a text that is not a [`ByteSize`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoByteSize;
+pub struct ParseByteSizeError;
 
-impl fmt::Display for NoByteSize {
+impl fmt::Display for ParseByteSizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected a whole number of bytes, or one with B, kB, MB, GB, KiB, MiB or GiB, such as \"4 MiB\"")
     }
 }
 
-impl core::error::Error for NoByteSize {}
+impl core::error::Error for ParseByteSizeError {}
 
 impl FromStr for ByteSize {
-    type Err = NoByteSize;
+    type Err = ParseByteSizeError;
 
     /// Reads `"4 MiB"`, `"1.5kB"`, `"1_500"`. The result must be an integer.
-    fn from_str(text: &str) -> Result<Self, NoByteSize> {
+    fn from_str(text: &str) -> Result<Self, ParseByteSizeError> {
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
         let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
         let named = BYTE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
-        let factor = named.or(unit.is_empty().then_some(1)).ok_or(NoByteSize)?;
-        let bytes = number.parse::<f64>().map_err(|_| NoByteSize)? * factor as f64;
+        let factor = named.or(unit.is_empty().then_some(1)).ok_or(ParseByteSizeError)?;
+        let bytes = number.parse::<f64>().map_err(|_| ParseByteSizeError)? * factor as f64;
         // The text has no sign, so the number is not negative.
-        if bytes < MAX_EXACT && bytes as u64 as f64 == bytes { Ok(Self(bytes as u64)) } else { Err(NoByteSize) }
+        if bytes < MAX_EXACT && bytes as u64 as f64 == bytes { Ok(Self(bytes as u64)) } else { Err(ParseByteSizeError) }
     }
 }
 
@@ -407,7 +407,7 @@ mod tests {
             [("0", 0), ("1_500", 1500), ("4 MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2_000_000_000), ("7 B", 7)];
         good.iter().for_each(|(text, value)| assert_eq!(text.parse(), Ok(ByteSize::new(*value)), "{text}"));
         for bad in ["", "MiB", "1.5", "1.0005 kB", "4 mib", "-1", "1e3", "4 MiB x", "99999999 GiB"] {
-            assert_eq!(bad.parse::<ByteSize>(), Err(NoByteSize), "{bad}");
+            assert_eq!(bad.parse::<ByteSize>(), Err(ParseByteSizeError), "{bad}");
         }
     }
 
@@ -417,7 +417,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(Ratio::from_ppm(ppm)), "{text}");
         }
         for bad in ["1", "0.5", "", "%", "-1%", "nan%", "0.00001%", "1%%"] {
-            assert_eq!(bad.parse::<Ratio>(), Err(NoRatio), "{bad}");
+            assert_eq!(bad.parse::<Ratio>(), Err(ParseRatioError), "{bad}");
         }
     }
 

@@ -9,7 +9,7 @@ use spray_nic::sys::monotonic_ns;
 
 use crate::abi::*;
 use crate::call::{self, call, call_int};
-use crate::engine::{RECEIVES, sending};
+use crate::engine::{MAX_RECEIVES, sending};
 use crate::error::Errno;
 use crate::queue::{Completion, Queue};
 use crate::shared::Domain;
@@ -54,7 +54,7 @@ pub(crate) unsafe extern "C" fn open(
         if !object::can_wait(wait_obj) {
             return Err(Errno::MISSING);
         }
-        let size = if size == 0 { RECEIVES + sending::MOST } else { size };
+        let size = if size == 0 { MAX_RECEIVES + sending::MAX_UNDELIVERED } else { size };
         let head = fid_cq { fid: object::fid(FI_CLASS_CQ, context, &FID), ops: &OPS };
         let queue = Arc::new(Queue::new(size));
         call::open(Cq { head, domain: shared::domain_of(domain)?, queue, entry_bytes }, to)

@@ -11,6 +11,7 @@ use crate::av::Av;
 use crate::call::{self, call, call_int};
 use crate::counter::Counter;
 use crate::cq::Cq;
+use crate::direction::Direction;
 use crate::engine::{Bindings, Engine};
 use crate::error::Errno;
 use crate::peers::Peers;
@@ -18,7 +19,6 @@ use crate::progress::Progress;
 use crate::queue::Count;
 use crate::settings::Settings;
 use crate::shared::Domain;
-use crate::side::Side;
 use crate::{address, log, object, open as interface, shared};
 
 #[repr(C)]
@@ -35,9 +35,9 @@ pub(crate) struct Ep {
 struct State {
     port: u16,
     peers: Option<Arc<Peers>>,
-    sends: Side,
-    receives: Side,
-    remotes: Side,
+    sends: Direction,
+    receives: Direction,
+    remotes: Direction,
     /// Set while the endpoint is enabled.
     progress: Option<Progress>,
 }
@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C" fn open<C: Calls>(
     // SAFETY: the application passes its domain, a `fi_info` from `getinfo`, and a place for the result; an `Ep` begins with its head.
     call_int(|| unsafe {
         let info = call::at(info)?;
-        let side = |flags| Side { flags, ..Side::default() };
+        let side = |flags| Direction { flags, ..Direction::default() };
         let sends = side(info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags));
         let receives = side(info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags));
         let port = address::read(info.src_addr)?.port();
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    fn each(&mut self, flags: u64, work: impl Fn(&mut Side)) -> Result<(), Errno> {
+    fn each(&mut self, flags: u64, work: impl Fn(&mut Direction)) -> Result<(), Errno> {
         if flags & !(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_SEND | FI_RECV) == 0 {
             return Err(Errno::BAD_FLAGS);
         }
@@ -186,7 +186,7 @@ impl Ep {
         if state.progress.is_some() {
             return Err(Errno::BAD_STATE);
         }
-        let is_bound = |side: &Side| side.queue.is_some() || side.count.is_some();
+        let is_bound = |side: &Direction| side.queue.is_some() || side.count.is_some();
         if !is_bound(&state.sends) || !is_bound(&state.receives) {
             return Err(Errno(FI_ENOCQ));
         }
@@ -195,7 +195,7 @@ impl Ep {
             sends: state.sends.clone(),
             receives: state.receives.clone(),
             // Uses the completion queue of sends.
-            remotes: Side { count: state.remotes.count.clone(), ..state.sends.clone() },
+            remotes: Direction { count: state.remotes.count.clone(), ..state.sends.clone() },
             regions: Arc::clone(&self.domain.regions),
             reports_source: self.caps & FI_SOURCE != 0,
             is_directed: self.caps & FI_DIRECTED_RECV != 0,

@@ -20,10 +20,10 @@ pub mod header;
 pub mod matching;
 mod memory;
 pub mod next_hop;
-mod order;
 mod receiving;
-pub mod remote;
+mod reorder;
 mod requests;
+pub mod rma;
 pub mod sending;
 #[cfg(test)]
 mod tests;
@@ -45,8 +45,8 @@ use self::header::Header;
 use self::matching::{Arrival, Receive};
 use self::next_hop::NextHops;
 use self::receiving::{Receiving, entry};
-pub use self::requests::Remote;
 use self::requests::Requests;
+pub use self::requests::RmaOperation;
 use self::sending::{Borrowed, Message, Operation, Sending};
 use crate::abi::{
     FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_MULTI_RECV, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t,
@@ -56,7 +56,7 @@ use crate::error::Errno;
 use crate::queue::Completion;
 
 /// Maximum number of posted receives.
-pub const RECEIVES: usize = 4096;
+pub const MAX_RECEIVES: usize = 4096;
 /// Time that `close` waits for sent messages to be delivered.
 const LINGER: Duration = Duration::from_secs(2);
 /// Time that `close` still acknowledges messages of peers: three of the transport's shortest
@@ -101,7 +101,7 @@ pub struct Engine<D> {
 
 impl<D: Device> Engine<D> {
     /// Creates an engine for messages of up to `max_message` bytes. `host` must accept
-    /// [`header::BYTES`] and [`remote::BYTES`] more.
+    /// [`header::BYTES`] and [`rma::BYTES`] more.
     pub fn new(host: Host<D>, next_hops: NextHops, bindings: Bindings, max_message: usize) -> Self {
         Self {
             host,
@@ -146,7 +146,7 @@ impl<D: Device> Engine<D> {
     /// Posts a receive. Fails with [`Errno::AGAIN`] when too many receives or completions are
     /// outstanding.
     pub fn receive(&mut self, receive: Receive) -> Result<(), Errno> {
-        if self.receiving.matching.waiting() >= RECEIVES || self.bindings.receives.is_full() {
+        if self.receiving.matching.waiting() >= MAX_RECEIVES || self.bindings.receives.is_full() {
             return Err(Errno::AGAIN);
         }
         let (bindings, mut taken) = (&self.bindings, Vec::new());
@@ -168,7 +168,7 @@ impl<D: Device> Engine<D> {
     /// Delivers a message to this endpoint without the network. It is copied, and waits for a
     /// receive like others.
     fn send_to_self(&mut self, send: &Send, own: IpAddr, operation: Operation) -> Result<(), Errno> {
-        if self.own_waiting == sending::MOST {
+        if self.own_waiting == sending::MAX_UNDELIVERED {
             return Err(Errno::AGAIN);
         }
         self.own_waiting += 1;
@@ -262,7 +262,7 @@ impl<D: Device> Engine<D> {
         let is_open = |engine: &Self| engine.sending.connections().next().is_some() || engine.sending.is_resolving();
         while is_open(&self) && elapsed() < LINGER || !self.receiving.is_empty() && elapsed() < CLOSE_LINGER {
             let due_ns = self.progress(true).min(1_000_000);
-            let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::readable).into_iter().collect();
+            let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::poll_fd).into_iter().collect();
             spray_nic::sys::wait_readable(&mut fds, Duration::from_nanos(due_ns));
         }
         self.host.abort();

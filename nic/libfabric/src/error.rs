@@ -25,11 +25,11 @@ impl Errno {
 impl From<ConnectionError> for Errno {
     fn from(error: ConnectionError) -> Self {
         Self(match error {
-            ConnectionError::ConnectTimeout | ConnectionError::NothingArrives => libc::EHOSTUNREACH,
+            ConnectionError::ConnectTimeout | ConnectionError::NoXdpProgram => libc::EHOSTUNREACH,
             ConnectionError::Refused => libc::ECONNREFUSED,
             ConnectionError::Key => libc::EACCES,
             ConnectionError::PeerUnresponsive
-            | ConnectionError::LongLost { .. }
+            | ConnectionError::MtuBlackHole { .. }
             | ConnectionError::IdleTimeout
             | ConnectionError::StaleKeys => libc::ETIMEDOUT,
             ConnectionError::InterfaceGone => libc::ENODEV,

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use crate::abi::*;
 use crate::address::{self, Sockaddr};
 use crate::call::{self, call_int};
-use crate::engine::{RECEIVES, buffers, sending};
+use crate::engine::{MAX_RECEIVES, buffers, sending};
 use crate::error::Errno;
-use crate::interfaces::{self, Candidate, Wish};
+use crate::interfaces::{self, Candidate, Filter};
 use crate::log;
 use crate::settings::Settings;
 
@@ -79,8 +79,8 @@ pub(crate) unsafe extern "C" fn getinfo(
         // SAFETY: libfabric passes strings, and the application's hints, which are valid during this call.
         let (node, service, hints) = unsafe { (call::text(node)?, call::text(service)?, Hints::read(hints)) };
         let named = (node.or(service)).map(|_| address::look_up(node, service)).transpose()?;
-        let (wish, granted) = grant(hints.as_ref(), named, flags & FI_SOURCE != 0)?;
-        let candidates = interfaces::find(&wish)?;
+        let (filter, granted) = grant(hints.as_ref(), named, flags & FI_SOURCE != 0)?;
+        let candidates = interfaces::find(&filter)?;
         let chain =
             candidates.iter().rev().fold(std::ptr::null_mut(), |next, candidate| info(&granted, candidate, next));
         if chain.is_null() {
@@ -141,8 +141,8 @@ impl<'a> Hints<'a> {
             wishes.push(within("tx_attr.msg_order", tx.msg_order, !BEHIND_READS));
             wishes.push(within("tx_attr.comp_order", tx.comp_order, 0));
             wishes.push(at_most("tx_attr.inject_size", tx.inject_size, INJECT_BYTES));
-            wishes.push(at_most("tx_attr.size", tx.size, sending::MOST));
-            wishes.push(at_most("tx_attr.iov_limit", tx.iov_limit, buffers::MOST));
+            wishes.push(at_most("tx_attr.size", tx.size, sending::MAX_UNDELIVERED));
+            wishes.push(at_most("tx_attr.iov_limit", tx.iov_limit, buffers::MAX_PIECES));
             wishes.push(at_most("tx_attr.rma_iov_limit", tx.rma_iov_limit, 1));
         }
         if let Some(rx) = self.rx {
@@ -150,8 +150,8 @@ impl<'a> Hints<'a> {
             wishes.push(within("rx_attr.op_flags", rx.op_flags, RECEIVE_FLAGS));
             wishes.push(within("rx_attr.msg_order", rx.msg_order, !BEHIND_READS));
             wishes.push(within("rx_attr.comp_order", rx.comp_order, 0));
-            wishes.push(at_most("rx_attr.size", rx.size, RECEIVES));
-            wishes.push(at_most("rx_attr.iov_limit", rx.iov_limit, buffers::MOST));
+            wishes.push(at_most("rx_attr.size", rx.size, MAX_RECEIVES));
+            wishes.push(at_most("rx_attr.iov_limit", rx.iov_limit, buffers::MAX_PIECES));
         }
         if let Some(ep) = self.ep {
             wishes.push(("ep_attr.type", matches!(ep.r#type, FI_EP_UNSPEC | FI_EP_RDM), ep.r#type.into()));
@@ -168,13 +168,13 @@ impl<'a> Hints<'a> {
         self.tx.map_or(0, |tx| tx.msg_order) | self.rx.map_or(0, |rx| rx.msg_order)
     }
 
-    /// Adds the requested interface and IP version to `wish`, with precedence for the environment.
-    fn wish(&self, wish: Wish) -> Result<Wish, Errno> {
+    /// Adds the requested interface and IP version to `filter`, with precedence for the environment.
+    fn filter(&self, filter: Filter) -> Result<Filter, Errno> {
         let (domain, fabric) = (self.domain.map(|domain| domain.name), self.fabric.map(|fabric| fabric.name));
         let at = |name: Option<*mut c_char>| name.map_or(std::ptr::null(), <*mut c_char>::cast_const);
         // SAFETY: names are strings or null.
         let (domain, fabric) = unsafe { (call::text(at(domain))?, call::text(at(fabric))?) };
-        let is_other = wish.name.as_deref().is_some_and(|own| domain.is_some_and(|domain| domain != own));
+        let is_other = filter.name.as_deref().is_some_and(|own| domain.is_some_and(|domain| domain != own));
         if is_other || fabric.is_some_and(|fabric| fabric != FABRIC) {
             return Err(Errno::NO_DATA);
         }
@@ -183,7 +183,7 @@ impl<'a> Hints<'a> {
             FI_SOCKADDR_IN6 => Some(true),
             _ => None,
         };
-        Ok(Wish { name: domain.map(str::to_owned).or(wish.name), is_v6, ..wish })
+        Ok(Filter { name: domain.map(str::to_owned).or(filter.name), is_v6, ..filter })
     }
 
     fn address(&self, at: *const c_void, len: usize) -> Result<Option<SocketAddr>, Errno> {
@@ -203,25 +203,25 @@ fn at_most(name: &'static str, asked: usize, most: usize) -> (&'static str, bool
     (name, asked <= most, asked as u64)
 }
 
-fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Wish, Granted), Errno> {
+fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Filter, Granted), Errno> {
     let settings = Settings::read()?;
     if let Some(missing) = hints.and_then(|hints| hints.missing(&settings)) {
         log::info(format!("unsupported hints of the application: {missing}"));
         return Err(Errno::NO_DATA);
     }
     let (mut source, mut destination) = if is_source { (named, None) } else { (None, named) };
-    let mut wish = Wish { name: settings.interface.clone(), ..Wish::default() };
+    let mut filter = Filter { name: settings.interface.clone(), ..Filter::default() };
     if let Some(hints) = hints {
         source = source.or(hints.address(hints.info.src_addr, hints.info.src_addrlen)?);
         destination = destination.or(hints.address(hints.info.dest_addr, hints.info.dest_addrlen)?);
-        wish = hints.wish(wish)?;
+        filter = hints.filter(filter)?;
     }
     // An address without a host only selects the port.
-    wish.source = source.map(|source| source.ip()).filter(|source| !source.is_unspecified());
+    filter.source = source.map(|source| source.ip()).filter(|source| !source.is_unspecified());
     destination = destination.filter(|destination| !destination.ip().is_unspecified());
-    wish.destination = destination.map(|destination| destination.ip());
+    filter.destination = destination.map(|destination| destination.ip());
     let source_port = source.map(|source| source.port()).filter(|&port| port != 0);
-    Ok((wish, Granted::new(hints, settings, source_port.unwrap_or(spray_nic::Ports::DEFAULT.first()), destination)))
+    Ok((filter, Granted::new(hints, settings, source_port.unwrap_or(spray_nic::Ports::DEFAULT.first()), destination)))
 }
 
 impl Granted {
@@ -284,8 +284,8 @@ fn tx_attr(granted: &Granted) -> fi_tx_attr {
         op_flags: granted.tx_flags,
         msg_order: granted.order,
         inject_size: INJECT_BYTES.min(granted.settings.max_message),
-        size: sending::MOST,
-        iov_limit: buffers::MOST,
+        size: sending::MAX_UNDELIVERED,
+        iov_limit: buffers::MAX_PIECES,
         rma_iov_limit: 1,
         // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
@@ -297,8 +297,8 @@ fn rx_attr(granted: &Granted) -> fi_rx_attr {
         caps: granted.caps & !(FI_SEND | FI_READ | FI_WRITE | COMM),
         op_flags: granted.rx_flags,
         msg_order: granted.order,
-        size: RECEIVES,
-        iov_limit: buffers::MOST,
+        size: MAX_RECEIVES,
+        iov_limit: buffers::MAX_PIECES,
         // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
     }
@@ -339,7 +339,7 @@ fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
         max_ep_tx_ctx: 1,
         max_ep_rx_ctx: 1,
         cntr_cnt: 1024,
-        mr_iov_limit: buffers::MOST,
+        mr_iov_limit: buffers::MAX_PIECES,
         caps: COMM,
         mr_cnt: 65_536,
         // SAFETY: all zeros are a valid value.

@@ -16,7 +16,7 @@ pub struct Candidate {
 
 /// Requirements of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct Filter {
     pub name: Option<String>,
     /// The address; an unspecified one only selects the IP version.
     pub source: Option<IpAddr>,
@@ -26,15 +26,15 @@ pub struct Wish {
 }
 
 /// Returns the matching interfaces, the best first. Fails when the kernel does not list interfaces.
-pub fn find(wish: &Wish) -> Result<Vec<Candidate>, Errno> {
+pub fn find(filter: &Filter) -> Result<Vec<Candidate>, Errno> {
     let mut all = list()?;
-    let leads = wish.destination.and_then(source_towards);
-    all.retain(|candidate| wish.takes(candidate, leads));
+    let leads = filter.destination.and_then(source_towards);
+    all.retain(|candidate| filter.takes(candidate, leads));
     all.sort_by_key(|candidate| rank(candidate.address));
     Ok(all)
 }
 
-impl Wish {
+impl Filter {
     fn takes(&self, candidate: &Candidate, leads: Option<IpAddr>) -> bool {
         let address = candidate.address;
         let source = self.source.is_none_or(|source| match source.is_unspecified() {
@@ -94,24 +94,24 @@ mod tests {
         let address = |text: &str| text.parse::<IpAddr>().ok();
         let candidate = |name: &str, text| Candidate { name: name.into(), address: address(text).unwrap() };
         let all = [candidate("a", "10.0.0.1"), candidate("a", "fd00::1"), candidate("b", "10.1.0.1")];
-        let taken = |wish: Wish, leads: &str| -> String {
-            all.iter().map(|candidate| if wish.takes(candidate, address(leads)) { '+' } else { '-' }).collect()
+        let taken = |filter: Filter, leads: &str| -> String {
+            all.iter().map(|candidate| if filter.takes(candidate, address(leads)) { '+' } else { '-' }).collect()
         };
-        let wish = Wish::default;
-        assert_eq!(taken(wish(), ""), "+++");
-        assert_eq!(taken(Wish { name: Some("a".into()), ..wish() }, ""), "++-");
-        assert_eq!(taken(Wish { is_v6: Some(true), ..wish() }, ""), "-+-");
-        assert_eq!(taken(Wish { source: address("10.1.0.1"), ..wish() }, ""), "--+");
-        assert_eq!(taken(Wish { source: address("0.0.0.0"), ..wish() }, ""), "+-+");
-        let to = Wish { destination: address("10.9.0.1"), ..wish() };
+        let filter = Filter::default;
+        assert_eq!(taken(filter(), ""), "+++");
+        assert_eq!(taken(Filter { name: Some("a".into()), ..filter() }, ""), "++-");
+        assert_eq!(taken(Filter { is_v6: Some(true), ..filter() }, ""), "-+-");
+        assert_eq!(taken(Filter { source: address("10.1.0.1"), ..filter() }, ""), "--+");
+        assert_eq!(taken(Filter { source: address("0.0.0.0"), ..filter() }, ""), "+-+");
+        let to = Filter { destination: address("10.9.0.1"), ..filter() };
         assert_eq!(taken(to.clone(), "10.1.0.1"), "--+");
         assert_eq!(taken(to.clone(), ""), "---");
-        assert_eq!(taken(Wish { name: Some("a".into()), ..to }, "10.1.0.1"), "+--");
+        assert_eq!(taken(Filter { name: Some("a".into()), ..to }, "10.1.0.1"), "+--");
     }
 
     #[test]
     fn the_loopback_interface_is_not_offered() {
-        assert!(find(&Wish { name: Some("lo".into()), ..Wish::default() }).unwrap().is_empty());
+        assert!(find(&Filter { name: Some("lo".into()), ..Filter::default() }).unwrap().is_empty());
         assert_eq!(source_towards([127, 0, 0, 1].into()), Some([127, 0, 0, 1].into()));
     }
 }

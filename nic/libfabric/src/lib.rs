@@ -21,6 +21,7 @@ mod av;
 mod call;
 mod counter;
 mod cq;
+mod direction;
 mod domain;
 mod endpoint;
 mod engine;
@@ -40,7 +41,6 @@ mod queue;
 mod rma;
 mod settings;
 mod shared;
-mod side;
 
 use std::cell::UnsafeCell;
 

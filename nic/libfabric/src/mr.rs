@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::abi::*;
 use crate::call::{self, call_int};
 use crate::engine::buffers::Buffers;
-use crate::engine::remote::Region;
+use crate::engine::rma::Region;
 use crate::error::Errno;
 use crate::object;
 use crate::shared::{Domain, domain_of};

@@ -5,7 +5,7 @@ use spray_nic::net::{Interface, NetError};
 use spray_nic::{EndpointConfig, Host, HostConfig};
 
 use crate::engine::next_hop::NextHops;
-use crate::engine::{Bindings, Engine, header, remote, sending};
+use crate::engine::{Bindings, Engine, header, rma, sending};
 use crate::error::Errno;
 use crate::log;
 use crate::settings::Settings;
@@ -22,7 +22,7 @@ pub fn open(
         Errno(errno)
     };
     let net = |error: NetError| failed(&error, net_errno(&error));
-    let mut config = Interface::find(name).and_then(|interface| HostConfig::on(interface, address)).map_err(net)?;
+    let mut config = Interface::find(name).and_then(|nic| HostConfig::with_address(nic, address)).map_err(net)?;
     config.endpoint = configure(config.endpoint, settings)?;
     let mut host = Host::open_with(config).map_err(|error| failed(&error, take_over_errno(&error)))?;
     host.start().map_err(|error| failed(&error, libc::EAGAIN))?;
@@ -33,11 +33,11 @@ pub fn open(
 
 /// Each peer may have two connections, one per direction, and twice as many while it reconnects.
 fn configure(config: EndpointConfig, settings: &Settings) -> Result<EndpointConfig, Errno> {
-    let config = config.with_max_message((settings.max_message + header::BYTES + remote::BYTES) as u64);
+    let config = config.with_max_message((settings.max_message + header::BYTES + rma::BYTES) as u64);
     let config = settings.balancer.map_or(config.clone(), |balancer| config.with_balancer(balancer));
     let config = settings.keys()?.map_or(config.clone(), |keys| config.with_keys(keys));
     let max_connections = (4 * settings.peers).min(65_536);
-    Ok(EndpointConfig { max_connections, max_queued_messages: sending::MOST, ..config })
+    Ok(EndpointConfig { max_connections, max_queued_messages: sending::MAX_UNDELIVERED, ..config })
 }
 
 fn net_errno(error: &NetError) -> i32 {

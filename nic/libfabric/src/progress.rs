@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use spray_nic::sys::{monotonic_ns, readable, wait_readable};
+use spray_nic::sys::{monotonic_ns, poll_fd, wait_readable};
 
 use crate::shared::Domain;
 
@@ -51,7 +51,7 @@ fn run(domain: &Weak<Domain>, stop: &AtomicBool) {
             None => (None, AWAY),
         };
         drop(domain);
-        let mut fds: Vec<_> = fd.map(readable).into_iter().collect();
+        let mut fds: Vec<_> = fd.map(poll_fd).into_iter().collect();
         wait_readable(&mut fds, longest);
     }
 }

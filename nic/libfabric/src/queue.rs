@@ -46,7 +46,7 @@ impl Queue {
     }
 
     /// Removes up to `most` successful completions. Fails if the oldest is an error.
-    pub fn read(&self, most: usize, mut each: impl FnMut(usize, &Completion)) -> Result<usize, Failed> {
+    pub fn read(&self, most: usize, mut each: impl FnMut(usize, &Completion)) -> Result<usize, ErrorPending> {
         let mut waiting = self.lock();
         let mut read = 0;
         while read < most
@@ -54,7 +54,7 @@ impl Queue {
         {
             match (completion.errno, read) {
                 (0, _) => each(read, completion),
-                (_, 0) => return Err(Failed),
+                (_, 0) => return Err(ErrorPending),
                 _ => break,
             }
             waiting.pop_front();
@@ -87,7 +87,7 @@ impl Queue {
 
 /// The oldest completion is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed;
+pub struct ErrorPending;
 
 #[derive(Debug, Default)]
 pub struct Count {
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(queue.read_failed(), None);
         assert_eq!(read(1), Ok(vec![1]));
         assert_eq!(read(9), Ok(vec![2]));
-        assert_eq!(read(9), Err(Failed));
+        assert_eq!(read(9), Err(ErrorPending));
         assert_eq!(queue.read_failed(), Some(completion(3, 5)));
         assert_eq!(read(9), Ok(vec![4]));
         assert_eq!(read(9), Ok(vec![]));

@@ -6,9 +6,9 @@ use std::ffi::c_void;
 use crate::abi::*;
 use crate::call::{self, call, piece};
 use crate::endpoint::Ep;
-use crate::engine::Remote;
+use crate::engine::RmaOperation;
 use crate::engine::buffers::Buffers;
-use crate::engine::remote::Kind;
+use crate::engine::rma::Kind;
 use crate::error::Errno;
 use crate::getinfo::{INJECT_BYTES, SEND_FLAGS};
 
@@ -75,7 +75,7 @@ impl Access {
                 let kind = if IS_READ { Kind::Read } else { Kind::Write };
                 let context = self.context.map(<*mut libc::c_void>::addr);
                 let Self { to, offset, key, data, .. } = self;
-                engine.begin_remote(&Remote { to, buffers, kind, key, offset, data, flags, context }).map(|()| 0)
+                engine.begin_remote(&RmaOperation { to, buffers, kind, key, offset, data, flags, context }).map(|()| 0)
             })
         })
     }

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use spray_nic::device::XskInterface;
-use spray_nic::sys::{readable, wait_readable};
+use spray_nic::sys::{poll_fd, wait_readable};
 
 use crate::abi::{FI_EOTHER, FI_MR_BASIC, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, fid_domain};
 use crate::call;
 use crate::engine::Engine;
-use crate::engine::remote::Regions;
+use crate::engine::rma::Regions;
 use crate::error::Errno;
 
 /// Number of reads without a completion before a reader yields its core.
@@ -105,7 +105,7 @@ impl Domain {
         if is_quiet {
             let found = self.try_with(|engine| (engine.wake_fd(), engine.progress(true)));
             let (fd, due_ns) = found.unwrap_or((None, u64::MAX));
-            let mut fds: Vec<_> = fd.map(readable).into_iter().collect();
+            let mut fds: Vec<_> = fd.map(poll_fd).into_iter().collect();
             wait_readable(&mut fds, longest.min(NAP).min(Duration::from_nanos(due_ns)));
         }
         Ok(())

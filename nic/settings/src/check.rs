@@ -4,29 +4,29 @@ use serde_json::{Map, Value};
 use spray_core::units::{ByteSize, Ratio};
 
 use crate::document::{Document, Node, Tree, no_entry};
-use crate::mistake::{Mistake, Origin};
+use crate::error::{Error, Origin};
 use crate::schema::AUTO;
 use crate::shape::{Field, List, Scalar, Shape, Table};
 
 impl Document {
     /// Returns the checked settings in the form that their types deserialize.
-    pub(crate) fn checked(&self, shape: &Shape) -> Result<Value, Mistake> {
+    pub(crate) fn checked(&self, shape: &Shape) -> Result<Value, Error> {
         let Shape::Table(table) = shape else { unreachable!("settings are a table") };
         self.table(&self.root, table, &[])
     }
 
-    /// Creates the mistake for a value that its type refuses to deserialize.
-    pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Mistake {
+    /// Creates the error for a value that its type refuses to deserialize.
+    pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Error {
         match shape.field(path) {
             Some(Field { name, shape, auto, .. }) if shape.is_plain() => {
                 self.wrong(self.nearest(path), name, shape, *auto)
             }
-            _ => self.mistake(path, why.to_string()),
+            _ => self.error(path, why.to_string()),
         }
     }
 
-    /// Creates the mistake for a value that `shape` does not accept.
-    fn wrong(&self, node: &Node, name: &str, shape: &Shape, auto: bool) -> Mistake {
+    /// Creates the error for a value that `shape` does not accept.
+    fn wrong(&self, node: &Node, name: &str, shape: &Shape, auto: bool) -> Error {
         let given = match &node.value {
             Tree::Scalar(Value::String(word)) => word,
             _ => &node.given,
@@ -34,13 +34,13 @@ impl Document {
         let hint = Some(did_you_mean(given, &shape.words())).filter(|hint| !hint.is_empty());
         let hint = hint.unwrap_or_else(|| suffix_hint(given, shape));
         let allowed = allowed(shape, auto) + &decimals(node, shape).unwrap_or_default();
-        self.mistake_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
+        self.error_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
     }
 
-    fn table(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Value, Mistake> {
+    fn table(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Value, Error> {
         let Tree::Table(given) = &node.value else {
             let message = format!("`{}` is {}; allowed: a table", path.last().unwrap_or(&""), node.given);
-            return Err(self.mistake_from(&node.at, message));
+            return Err(self.error_from(&node.at, message));
         };
         let variant = self.variant(node, table, path)?;
         let applies =
@@ -50,7 +50,7 @@ impl Document {
         if let Some((name, node)) = given.iter().find(unknown) {
             let hint = did_you_mean(name, &names);
             let message = format!("unknown field `{name}` {}{hint}; allowed: {}", inside(path), names.join(", "));
-            return Err(self.mistake_from(&node.named_at, message));
+            return Err(self.error_from(&node.named_at, message));
         }
         let mut value = Map::new();
         for (name, node) in given {
@@ -58,7 +58,7 @@ impl Document {
                 let (tag, variant) =
                     (table.tag.as_ref().map_or("", |(tag, _)| tag), variant.as_deref().unwrap_or_default());
                 let message = format!("`{name}` does not apply to {tag} `{variant}`; allowed: {}", names.join(", "));
-                return Err(self.mistake_from(&node.named_at, message));
+                return Err(self.error_from(&node.named_at, message));
             };
             if !(field.auto && matches!(&node.value, Tree::Scalar(word) if word == AUTO)) {
                 value.insert(name.clone(), self.value(node, &field.shape, field.auto, &[path, &[name]].concat())?);
@@ -71,7 +71,7 @@ impl Document {
         }
     }
 
-    fn variant(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Option<String>, Mistake> {
+    fn variant(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Option<String>, Error> {
         let Some((tag, _)) = &table.tag else { return Ok(None) };
         let field = table.fields.iter().find(|field| field.name == *tag).unwrap_or_else(|| unreachable!("has its tag"));
         let word = node.get(tag).ok_or_else(|| self.missing(node, field, path))?;
@@ -79,12 +79,12 @@ impl Document {
         Ok(word.as_str().map(String::from))
     }
 
-    fn missing(&self, node: &Node, field: &Field, path: &[&str]) -> Mistake {
+    fn missing(&self, node: &Node, field: &Field, path: &[&str]) -> Error {
         let allowed = allowed(&field.shape, field.auto);
-        self.mistake_from(&node.at, format!("missing field `{}` {}; allowed: {allowed}", field.name, inside(path)))
+        self.error_from(&node.at, format!("missing field `{}` {}; allowed: {allowed}", field.name, inside(path)))
     }
 
-    fn value(&self, node: &Node, shape: &Shape, auto: bool, path: &[&str]) -> Result<Value, Mistake> {
+    fn value(&self, node: &Node, shape: &Shape, auto: bool, path: &[&str]) -> Result<Value, Error> {
         let name = path.iter().rfind(|name| name.parse::<usize>().is_err()).copied().unwrap_or_default();
         match (shape, &node.value) {
             (Shape::Table(table), _) => self.table(node, table, path),
@@ -105,7 +105,7 @@ impl Document {
                 scalar.read(value, node).ok_or_else(|| self.wrong(node, name, shape, auto))
             }
             (Shape::List(_), Tree::Table(fields)) if fields.iter().any(|(name, _)| name.parse::<usize>().is_ok()) => {
-                Err(self.mistake_from(&node.at, no_entry(name, 0)))
+                Err(self.error_from(&node.at, no_entry(name, 0)))
             }
             _ => Err(self.wrong(node, name, shape, auto)),
         }

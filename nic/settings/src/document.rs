@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::axes::Axis;
-use crate::mistake::{Mistake, Origin};
+use crate::error::{Error, Origin};
 use crate::shape::Shape;
 use crate::text::{MAX_SETTINGS_BYTES, read_file};
 
@@ -44,9 +44,9 @@ impl Document {
     ///
     /// # Errors
     /// The file cannot be read or is not TOML.
-    pub fn load(file: &Path) -> Result<Self, Mistake> {
-        let text = read_file(file, MAX_SETTINGS_BYTES).map_err(|error| Mistake {
-            place: file.display().to_string(),
+    pub fn load(file: &Path) -> Result<Self, Error> {
+        let text = read_file(file, MAX_SETTINGS_BYTES).map_err(|error| Error {
+            location: file.display().to_string(),
             message: match error.kind() {
                 io::ErrorKind::NotFound => "no such file; `spray init FILE` creates a scenario to begin with".into(),
                 io::ErrorKind::InvalidData => "is not text; allowed: a scenario in TOML".into(),
@@ -60,7 +60,7 @@ impl Document {
     ///
     /// # Errors
     /// The text is not TOML.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
         let root = Node::of(Tree::Table(Vec::new()), &Origin::File(0), "");
         let mut document = Self { file: file.to_path_buf(), text: text.into(), root, axes: Vec::new() };
         let table = DeTable::parse(text).map_err(|error| document.not_toml(&error))?;
@@ -74,16 +74,16 @@ impl Document {
     ///
     /// # Errors
     /// A part of the path is no table or list, or `value` is an invalid table, list or string.
-    pub fn assign(&mut self, path: &str, value: &str, label: &str) -> Result<(), Mistake> {
+    pub fn assign(&mut self, path: &str, value: &str, label: &str) -> Result<(), Error> {
         let origin = Origin::Assignment(label.into());
-        let mistake = |message: String| Mistake { place: label.into(), message };
-        let node = assigned(value, &origin).map_err(mistake)?;
+        let error = |message: String| Error { location: label.into(), message };
+        let node = assigned(value, &origin).map_err(error)?;
         let (mut here, mut passed) = (&mut self.root, Vec::new());
         for name in path.split('.') {
             let entries = here.entries();
             here = here.child(name, &origin).ok_or_else(|| {
                 let parent = if passed.is_empty() { path.into() } else { passed.join(".") };
-                mistake(match entries {
+                error(match entries {
                     Some(entries) if name.parse::<usize>().is_ok() => no_entry(&parent, entries),
                     _ => format!(
                         "`{name}` does not exist in `{parent}`; allowed: PATH=VALUE, as in transport.reps.buffer=4"
@@ -100,7 +100,7 @@ impl Document {
     ///
     /// # Errors
     /// The first setting that is unknown, missing, of the wrong type or out of range.
-    pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Mistake> {
+    pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Error> {
         let shape = Shape::of::<T>();
         let value = self.checked(&shape)?;
         serde_path_to_error::deserialize(value).map_err(|error| {
@@ -109,9 +109,9 @@ impl Document {
         })
     }
 
-    /// Creates a mistake at the setting at `path` or, if it is not set, at its table.
-    pub fn mistake(&self, path: &str, message: impl Into<String>) -> Mistake {
-        self.mistake_from(&self.nearest(path).at, message)
+    /// Creates an error at the setting at `path` or, if it is not set, at its table.
+    pub fn error(&self, path: &str, message: impl Into<String>) -> Error {
+        self.error_from(&self.nearest(path).at, message)
     }
 
     /// Returns whether an assignment set `path` or a part of it.
@@ -128,7 +128,7 @@ impl Document {
         }
     }
 
-    fn not_toml(&self, error: &toml::de::Error) -> Mistake {
+    fn not_toml(&self, error: &toml::de::Error) -> Error {
         let span = error.span().unwrap_or(0..0);
         let message = match error.message() {
             "duplicate key" => {
@@ -140,11 +140,11 @@ impl Document {
                 format!("not TOML: {other}; allowed: NAME = VALUE and [TABLE], as `spray init` writes them")
             }
         };
-        self.mistake_from(&Origin::File(span.start), message)
+        self.error_from(&Origin::File(span.start), message)
     }
 
-    pub(crate) fn mistake_from(&self, origin: &Origin, message: impl Into<String>) -> Mistake {
-        let place = match origin {
+    pub(crate) fn error_from(&self, origin: &Origin, message: impl Into<String>) -> Error {
+        let location = match origin {
             Origin::Assignment(label) => label.clone(),
             Origin::File(byte) => {
                 let before = self.text.get(..*byte).unwrap_or(&self.text);
@@ -153,7 +153,7 @@ impl Document {
                 format!("{}:{line}:{column}", self.file.display())
             }
         };
-        Mistake { place, message: message.into() }
+        Error { location, message: message.into() }
     }
 
     /// Returns the node at `path`, or its last ancestor.
@@ -256,10 +256,10 @@ pub(crate) fn no_entry(list: &str, entries: usize) -> String {
 ///
 /// # Errors
 /// The text has another form.
-pub fn assignment(text: &str) -> Result<(&str, &str), Mistake> {
+pub fn assignment(text: &str) -> Result<(&str, &str), Error> {
     let parts = text.split_once('=').map(|(path, value)| (path.trim(), value.trim()));
-    parts.filter(|(path, value)| !path.is_empty() && !value.is_empty()).ok_or_else(|| Mistake {
-        place: format!("--set {text}"),
+    parts.filter(|(path, value)| !path.is_empty() && !value.is_empty()).ok_or_else(|| Error {
+        location: format!("--set {text}"),
         message: "not an assignment; allowed: PATH=VALUE, as in transport.reps.buffer=4".into(),
     })
 }

@@ -4,7 +4,7 @@
 //! field names, types, defaults (`#[serde(default)]`), ranges (`#[schemars(range(..))]`) and, as
 //! doc comments, meanings. From this declaration come
 //! - values, by [`Document::read`], from a file and from assignments `path=value` that override it;
-//! - messages with file, line and column, or the assignment, and what is allowed ([`Mistake`]);
+//! - messages with file, line and column, or the assignment, and what is allowed ([`Error`]);
 //! - a JSON Schema, by [`schema`], for completion and checks in editors;
 //! - the tables of the documentation, by [`markdown`].
 //!
@@ -18,8 +18,8 @@
 mod axes;
 mod check;
 mod document;
+mod error;
 mod file_schema;
-mod mistake;
 mod schema;
 mod shape;
 mod tables;
@@ -32,8 +32,8 @@ mod variants;
 pub use axes::{Axis, AxisValue};
 pub use check::did_you_mean;
 pub use document::{Document, assignment};
+pub use error::Error;
 pub use file_schema::file_schema;
-pub use mistake::Mistake;
 pub use schema::schema;
 pub use tables::{Meanings, Setting, Word, keys, markdown};
 pub use text::{MAX_SETTINGS_BYTES, may_quote, read_file, read_text};

@@ -185,14 +185,14 @@ fn document(text: &str) -> Document {
     Document::parse(Path::new("dir/x.toml"), text).unwrap()
 }
 
-fn read(text: &str, assignments: &[&str]) -> Result<Top, Mistake> {
+fn read(text: &str, assignments: &[&str]) -> Result<Top, Error> {
     let mut document = Document::parse(Path::new("dir/x.toml"), text)?;
     assignments.iter().try_for_each(|assignment| set(&mut document, assignment))?;
     document.read()
 }
 
 /// Applies the assignment `text`, `path=value`.
-fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
+fn set(document: &mut Document, text: &str) -> Result<(), Error> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
 }
@@ -345,11 +345,11 @@ fn errors_in_assignments_name_the_assignment() {
 #[test]
 fn errors_between_fields_name_the_position() {
     let mut document = document(TEXT);
-    assert_eq!(document.mistake("shape.leaves", "odd").to_string(), "dir/x.toml:4:10: odd");
-    assert_eq!(document.mistake("shape.spines", "odd").to_string(), "dir/x.toml:2:1: odd");
+    assert_eq!(document.error("shape.leaves", "odd").to_string(), "dir/x.toml:4:10: odd");
+    assert_eq!(document.error("shape.spines", "odd").to_string(), "dir/x.toml:2:1: odd");
     assert!(!document.is_assigned("shape") && document.folder("shape.file") == Path::new("dir"));
     document.assign("shape.leaves", "3", "--leaves 3").unwrap();
-    assert_eq!(document.mistake("shape.leaves", "odd").to_string(), "--leaves 3: odd");
+    assert_eq!(document.error("shape.leaves", "odd").to_string(), "--leaves 3: odd");
     assert!(document.is_assigned("shape") && document.folder("shape.leaves") == Path::new(""));
 }
 
@@ -415,7 +415,7 @@ fn byte_sizes_accept_binary_suffixes_only() {
 }
 
 /// Expands a document with `lines` in `[transport]` into its variants.
-fn variants(lines: &str, most: usize) -> Result<Vec<Document>, Mistake> {
+fn variants(lines: &str, most: usize) -> Result<Vec<Document>, Error> {
     let text = format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = [2, 4]\n[transport]\n{lines}");
     Document::parse(Path::new("dir/s.toml"), &text).unwrap().variants::<Top>(most)
 }

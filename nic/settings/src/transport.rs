@@ -8,7 +8,7 @@ use spray_core::loss::{ReceiverKind, Receivers, RtoConfig, SackRule};
 use spray_core::path::{BalancerConfig, BalancerKind, Path, Schemes};
 use spray_core::units::{ByteSize, Gbps, Micros};
 
-use crate::{Document, Mistake};
+use crate::{Document, Error};
 
 /// How senders and receivers work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -149,60 +149,60 @@ pub struct Connections {
 
 impl Transport {
     /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
-    pub fn read(document: &Document) -> Result<Self, Mistake> {
+    pub fn read(document: &Document) -> Result<Self, Error> {
         let Connections { transport } = document.read()?;
         transport.check(document)?;
         transport.check_parts(document, transport.balancer.iter().copied())?;
         if transport.erasure {
             let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
-            return Err(document.mistake("transport.erasure", message));
+            return Err(document.error("transport.erasure", message));
         }
         Ok(transport)
     }
 
     /// Checks for contradictory settings.
-    pub fn check(&self, document: &Document) -> Result<(), Mistake> {
-        let mistake = |field: &str, message: &str| Err(document.mistake(&format!("transport.{field}"), message));
+    pub fn check(&self, document: &Document) -> Result<(), Error> {
+        let error = |field: &str, message: &str| Err(document.error(&format!("transport.{field}"), message));
         if !self.window_packets.is_power_of_two() {
             let message = format!("`window_packets` is {}; allowed: powers of two", self.window_packets);
-            return mistake("window_packets", &message);
+            return error("window_packets", &message);
         }
         if self.erasure && self.receiver != ReceiverKind::Selective {
-            return mistake("receiver", "`erasure` includes loss recovery; allowed: `receiver = \"selective\"`");
+            return error("receiver", "`erasure` includes loss recovery; allowed: `receiver = \"selective\"`");
         }
         let subflows = self.schemes.ordered_chaos.subflows;
         if !subflows.is_power_of_two() {
             let message = format!("`subflows` is {subflows}; allowed: powers of two, 1 to 64");
-            return mistake("ordered-chaos.subflows", &message);
+            return error("ordered-chaos.subflows", &message);
         }
         let windows = self.initial_window_bytes.zip(self.max_window_bytes);
         if windows.is_some_and(|(first, most)| first > most) {
             let message = "`initial_window_bytes` is above `max_window_bytes`; allowed: not above";
-            return mistake("initial_window_bytes", message);
+            return error("initial_window_bytes", message);
         }
         let own = &self.receivers.irn;
         if let Some(cap) = own.cap_packets.filter(|cap| *cap > self.window_packets) {
             let message =
                 format!("`cap_packets` is {cap}; allowed: at most `window_packets`, here {}", self.window_packets);
-            return mistake("irn.cap_packets", &message);
+            return error("irn.cap_packets", &message);
         }
         if own.rto_high_us.zip(own.rto_low_us).is_some_and(|(high, low)| high < low) {
-            return mistake("irn.rto_high_us", "`rto_high_us` is below `rto_low_us`; allowed: not below");
+            return error("irn.rto_high_us", "`rto_high_us` is below `rto_low_us`; allowed: not below");
         }
         let bounds = self.rto_max_us.zip(self.rto_min_us);
         if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {
-            return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below");
+            return error("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below");
         }
         Ok(())
     }
 
     /// Checks amounts in bytes against full packets of `packet_bytes`, headers included.
-    pub fn check_bytes(&self, document: &Document, packet_bytes: u32) -> Result<(), Mistake> {
+    pub fn check_bytes(&self, document: &Document, packet_bytes: u32) -> Result<(), Error> {
         if packet_bytes > MAX_PACKET_BYTES {
             let (headers, most) = (packet_bytes - self.payload_bytes, MAX_PACKET_BYTES);
             let message =
                 format!("`payload_bytes` and {headers} of headers are {packet_bytes}; allowed: at most {most}");
-            return Err(document.mistake("transport.payload_bytes", message));
+            return Err(document.error("transport.payload_bytes", message));
         }
         let CcSchemes { fixed_window, dcqcn, eqds, .. } = &self.cc_schemes;
         let amounts = [
@@ -216,7 +216,7 @@ impl Transport {
             let least = packets * u64::from(packet_bytes);
             if let Some(bytes) = bytes.map(ByteSize::bytes).filter(|bytes| *bytes < least) {
                 let message = format!("`{name}` is {bytes}; allowed: from {least}, full packets: {packets}");
-                return Err(document.mistake(&format!("transport.{name}"), message));
+                return Err(document.error(&format!("transport.{name}"), message));
             }
         }
         Ok(())
@@ -228,7 +228,7 @@ impl Transport {
         &self,
         document: &Document,
         balancers: impl IntoIterator<Item = BalancerKind>,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), Error> {
         let own = &self.schemes;
         for balancer in balancers {
             let (name, parts) = match balancer {
@@ -242,7 +242,7 @@ impl Transport {
             let evs = self.evs(&balancer.into());
             if parts > evs && document.has(&path) {
                 let message = format!("`{name}` is {parts}; allowed: at most `evs`, which is {evs}");
-                return Err(document.mistake(&path, message));
+                return Err(document.error(&path, message));
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::axes::{Axis, AxisValue};
 use crate::document::{Document, Node, Tree};
-use crate::mistake::{Mistake, Origin};
+use crate::error::{Error, Origin};
 use crate::shape::{Field, Scalar, Shape};
 
 impl Document {
@@ -21,7 +21,7 @@ impl Document {
     ///
     /// # Errors
     /// There are more than `most` combinations, or a list contains a value twice.
-    pub fn variants<T: JsonSchema + 'static>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
+    pub fn variants<T: JsonSchema + 'static>(&self, most: usize) -> Result<Vec<Self>, Error> {
         let mut lists = Vec::new();
         walk(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
             if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
@@ -37,12 +37,12 @@ impl Document {
             let runs = variants.len() * items.len();
             if runs > most {
                 let message = format!("this list leads to {runs} combinations of values; allowed: at most {most}");
-                return Err(self.mistake_from(at, message));
+                return Err(self.error_from(at, message));
             }
             let values = values(items);
             if let Some(twice) = (1..values.len()).find(|at| values[..*at].contains(&values[*at])) {
                 let message = format!("the list has {} twice; allowed: each value once", items[twice].given);
-                return Err(self.mistake_from(&items[twice].at, message));
+                return Err(self.error_from(&items[twice].at, message));
             }
             let choices: Vec<(&Node, AxisValue)> = items.iter().zip(values).collect();
             let with = |variant: &Self, (item, value): &(&Node, AxisValue)| {
@@ -61,7 +61,7 @@ impl Document {
 
     /// Returns the settings as JSON in the form of their declaration `T`, without defaults and with
     /// absolute paths of files. Errors are those of [`Document::read`].
-    pub fn resolved<T: JsonSchema + 'static>(&self) -> Result<Value, Mistake> {
+    pub fn resolved<T: JsonSchema + 'static>(&self) -> Result<Value, Error> {
         let shape = Shape::of::<T>();
         let mut files = Vec::new();
         self.each_file(&shape, |path, name| files.push((path, name)));

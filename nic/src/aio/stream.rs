@@ -166,9 +166,9 @@ fn invalid(what: &'static str) -> io::Error {
 }
 
 fn broken(error: Error) -> io::Error {
-    use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive, StaleKeys};
+    use ConnectionError::{IdleTimeout, MtuBlackHole, PeerUnresponsive, StaleKeys};
     let kind = match error {
-        Error::Connection(IdleTimeout | PeerUnresponsive | LongLost { .. } | StaleKeys) => io::ErrorKind::TimedOut,
+        Error::Connection(IdleTimeout | PeerUnresponsive | MtuBlackHole { .. } | StaleKeys) => io::ErrorKind::TimedOut,
         Error::Connection(ConnectionError::Aborted) => io::ErrorKind::ConnectionAborted,
         Error::Connection(_) => io::ErrorKind::ConnectionReset,
         Error::Closed => io::ErrorKind::BrokenPipe,

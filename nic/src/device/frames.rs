@@ -1,6 +1,6 @@
 //! The state of each frame of a device, and the stack of free frames.
 
-use super::{FrameCensus, FrameId};
+use super::{FrameCounts, FrameId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameState {
@@ -84,8 +84,8 @@ impl Frames {
         self.counts[place as usize]
     }
 
-    pub(super) fn census(&self) -> FrameCensus {
-        FrameCensus {
+    pub(super) fn frame_counts(&self) -> FrameCounts {
+        FrameCounts {
             total: self.places.len(),
             free: self.count(FrameState::Free) as usize,
             fill: self.count(FrameState::Fill) as usize,
@@ -158,6 +158,6 @@ mod tests {
         assert_eq!((first, second), (Some(0), Some(1)));
         frames.shift(0, FrameState::Held, FrameState::Free);
         assert_eq!(frames.take(FrameState::Fill), Some(0));
-        assert_eq!(frames.census(), FrameCensus { total: 4, free: 2, fill: 1, held: 1, tx: 0 });
+        assert_eq!(frames.frame_counts(), FrameCounts { total: 4, free: 2, fill: 1, held: 1, tx: 0 });
     }
 }

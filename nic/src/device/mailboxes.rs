@@ -78,7 +78,7 @@ impl<P> Mailbox<P> {
     #[inline]
     pub(super) fn owner_of(&self, frame: &[u8]) -> Option<u8> {
         let port = self.ports.number(switch_view::udp_port(frame)?.1)?;
-        Some(self.shard.taking(port)).filter(|shard| *shard != self.shard.number())
+        Some(self.shard.shard_of_port(port)).filter(|shard| *shard != self.shard.number())
     }
 
     /// Forwards a frame to another shard, or returns one to its owner; [`wake`](Self::wake)
@@ -87,7 +87,7 @@ impl<P> Mailbox<P> {
     /// # Errors
     /// Returns the frame when the inbox is full or its shard has ended.
     #[inline]
-    pub(super) fn hand(&mut self, shard: u8, parcel: P) -> Result<(), P> {
+    pub(super) fn forward(&mut self, shard: u8, parcel: P) -> Result<(), P> {
         let inbox = &self.mailboxes.inboxes[usize::from(shard)];
         if inbox.is_closed.load(Ordering::Relaxed) {
             return Err(parcel);
@@ -190,7 +190,7 @@ mod tests {
                 for (mailbox, first) in mailboxes.iter_mut().zip([0, EACH]) {
                     scope.spawn(move || {
                         for parcel in first..first + EACH {
-                            mailbox.hand(0, parcel).unwrap();
+                            mailbox.forward(0, parcel).unwrap();
                             mailbox.wake();
                         }
                     });
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_full_inbox_returns_the_frame() {
         let mut mailboxes = mailboxes(1);
-        assert_eq!((mailboxes[1].hand(0, 7), mailboxes[2].hand(0, 8)), (Ok(()), Err(8)));
+        assert_eq!((mailboxes[1].forward(0, 7), mailboxes[2].forward(0, 8)), (Ok(()), Err(8)));
         assert_eq!((mailboxes[0].take(), mailboxes[0].take()), (Some(7), None));
     }
 
@@ -226,6 +226,6 @@ mod tests {
     fn the_inbox_of_a_closed_shard_returns_the_frame() {
         let mut mailboxes = mailboxes(1);
         mailboxes[0].close();
-        assert_eq!(mailboxes[1].hand(0, 7), Err(7));
+        assert_eq!(mailboxes[1].forward(0, 7), Err(7));
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received,
+    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received,
     frames::{FrameState, Frames},
     mailboxes::{Mailbox, ShardMailboxes},
 };
@@ -29,7 +29,7 @@ pub use config::{LinkState, MemoryConfig, Steering};
 pub use impair::Impairments;
 pub use network::NetworkStats;
 
-use network::{Packet, Wires};
+use network::{Packet, QueueNetwork};
 
 const ETHERNET_HEADER: usize = 14;
 
@@ -41,7 +41,7 @@ pub struct MemoryNetwork {
 }
 
 /// The wires of each queue number; all hosts have the same number of queues.
-type Shared = Arc<[Mutex<Wires>]>;
+type Shared = Arc<[Mutex<QueueNetwork>]>;
 
 impl Default for MemoryNetwork {
     /// A network that delivers every frame at once.
@@ -54,8 +54,8 @@ impl MemoryNetwork {
     /// Creates a network without devices, at time zero.
     #[must_use]
     pub fn new(config: MemoryConfig) -> Self {
-        let queues = 0..config.queues.clamp(1, Shard::MOST as u32);
-        Self { shared: queues.map(|queue| Mutex::new(Wires::new(&config, queue))).collect(), config }
+        let queues = 0..config.queues.clamp(1, Shard::MAX as u32);
+        Self { shared: queues.map(|queue| Mutex::new(QueueNetwork::new(&config, queue))).collect(), config }
     }
 
     /// Adds a device that receives frames sent to `mac`. Ports are numbered in the order of calls.
@@ -161,14 +161,14 @@ impl MemoryNetwork {
         self.each(|network| network.audit()).collect()
     }
 
-    fn each<T>(&self, what: impl FnMut(&mut Wires) -> T) -> impl Iterator<Item = T> {
+    fn each<T>(&self, what: impl FnMut(&mut QueueNetwork) -> T) -> impl Iterator<Item = T> {
         let mut what = what;
         self.shared.iter().map(move |network| what(&mut lock(network)))
     }
 }
 
 /// A thread that panicked may leave counters off by one frame, which the audit reports.
-fn lock(shared: &Mutex<Wires>) -> MutexGuard<'_, Wires> {
+fn lock(shared: &Mutex<QueueNetwork>) -> MutexGuard<'_, QueueNetwork> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -207,12 +207,12 @@ impl MemoryDevice {
         self.network().post(self.port, posted);
     }
 
-    fn network(&self) -> MutexGuard<'_, Wires> {
+    fn network(&self) -> MutexGuard<'_, QueueNetwork> {
         lock(&self.shared[self.queue])
     }
 
     /// Takes a packet that another shard has forwarded, and a frame for it.
-    fn take_handed(&mut self) -> Option<(u32, Packet)> {
+    fn take_forwarded(&mut self) -> Option<(u32, Packet)> {
         let mailbox = self.mailbox.as_mut()?;
         if self.frames.count(FrameState::Free) <= self.tx_reserve {
             return None;
@@ -249,7 +249,7 @@ impl Device for MemoryDevice {
             return Err(io::ErrorKind::NetworkDown.into());
         }
         while out.len() < end
-            && let Some((index, packet)) = self.take_handed()
+            && let Some((index, packet)) = self.take_forwarded()
         {
             network.recycle(self.place(index, packet, true, out));
         }
@@ -261,7 +261,7 @@ impl Device for MemoryDevice {
                 self.stats.handed_over += 1;
                 // The frame that it used is available again.
                 network.post(self.port, 1);
-                if let Err(packet) = mailbox.hand(shard, packet) {
+                if let Err(packet) = mailbox.forward(shard, packet) {
                     self.stats.rx_dropped_ring_full += 1;
                     network.recycle(packet.bytes);
                 }
@@ -353,8 +353,8 @@ impl DeviceHealth for MemoryDevice {
         DeviceStats { rx_dropped: dropped, fill_empty: dropped, ..self.stats }
     }
 
-    fn census(&self) -> FrameCensus {
-        self.frames.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.frames.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

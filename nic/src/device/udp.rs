@@ -13,21 +13,21 @@ use spray_wire::offsets::udp_payload_offset;
 use spray_wire::{Ecn, Envelope, EvPort, INITIAL_TTL};
 
 use super::frames::{FrameState, Frames};
-use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
+use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 
-mod arrivals;
 mod config;
-mod lanes;
 mod options;
+mod rx_socket;
+mod tx_sockets;
 
 #[cfg(test)]
 mod tests;
 
 pub use self::config::{UdpConfig, UdpError};
 
-use self::arrivals::{Arrivals, Segment};
 use self::config::Sockets;
-use self::lanes::{Lanes, Outgoing};
+use self::rx_socket::{RxSocket, Segment};
+use self::tx_sockets::{Outgoing, TxSockets};
 
 /// Bytes of an Ethernet header, which the MTU excludes.
 const ETHERNET_BYTES: usize = 14;
@@ -39,8 +39,8 @@ const LEAST_SPACE: usize = 9216;
 /// Sockets of one address: one that receives, and one that sends for each entropy value.
 #[derive(Debug)]
 pub struct UdpDevice {
-    lanes: Lanes,
-    arrivals: Arrivals,
+    lanes: TxSockets,
+    arrivals: RxSocket,
     frames: Frames,
     memory: Box<[u8]>,
     /// Bytes of a frame's memory.
@@ -61,8 +61,8 @@ impl UdpDevice {
         let max_frame = config.mtu as usize + ETHERNET_BYTES;
         let space = max_frame.max(LEAST_SPACE);
         Ok(Self {
-            lanes: Lanes::new(sending, config.address).map_err(UdpError::Setup)?,
-            arrivals: Arrivals::new(receiving).map_err(UdpError::Setup)?,
+            lanes: TxSockets::new(sending, config.address).map_err(UdpError::Setup)?,
+            arrivals: RxSocket::new(receiving).map_err(UdpError::Setup)?,
             frames: Frames::new(FRAMES),
             memory: vec![0; space * FRAMES as usize].into(),
             space,
@@ -211,8 +211,8 @@ impl DeviceHealth for UdpDevice {
         DeviceStats { rx_dropped_ring_full: self.arrivals.dropped(), ..self.stats }
     }
 
-    fn census(&self) -> FrameCensus {
-        self.frames.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.frames.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

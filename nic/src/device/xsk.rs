@@ -21,30 +21,30 @@ use std::{
 };
 
 use super::{
-    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received,
+    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received,
     frames::{FrameState, Frames},
 };
 use crate::net::ethtool::{Ethtool, interface_index};
 
-mod busy;
+mod busy_poll;
 mod config;
 mod error;
 mod interface;
 mod queues;
+mod restore;
 mod ring;
 mod rings;
 mod rules;
 mod sharing;
 mod socket;
-mod taken;
+mod taken_over;
 mod umem;
-mod undo;
 
 pub use config::{BindMode, BusyPoll, XskConfig};
 pub use error::OpenError;
 pub use interface::TakeOverError;
 pub use queues::XskInterface;
-pub use taken::TakenOver;
+pub use taken_over::TakenOver;
 
 use config::{ETHERNET_HEADER, HEADROOM, capacity};
 use socket::Socket;
@@ -160,10 +160,10 @@ impl XskDevice {
     /// Makes system calls on the socket poll the driver, if configured. A refusal is an error only
     /// for [`BusyPoll::On`].
     fn prefer_polling(&self) -> Result<bool, OpenError> {
-        if !busy::is_wanted(&self.config, self.zero_copy) {
+        if !busy_poll::is_wanted(&self.config, self.zero_copy) {
             return Ok(false);
         }
-        match (busy::prefer(&self.fd()), self.config.busy_poll) {
+        match (busy_poll::prefer(&self.fd()), self.config.busy_poll) {
             (Err(error), BusyPoll::On) => Err(self.config.failed("busy polling", error)),
             (outcome, _) => Ok(outcome.is_ok()),
         }
@@ -222,7 +222,7 @@ impl Device for XskDevice {
             received = self.take(out, budget);
         }
         if received == 0 {
-            self.check_seldom()?;
+            self.check_periodically()?;
         } else {
             self.empty_receives = 0;
         }
@@ -303,8 +303,8 @@ impl DeviceHealth for XskDevice {
         }
     }
 
-    fn census(&self) -> FrameCensus {
-        self.frames.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.frames.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

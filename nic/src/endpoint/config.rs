@@ -89,7 +89,7 @@ impl EndpointConfig {
             address,
             mac,
             ports: Ports::DEFAULT,
-            shard: Shard::WHOLE,
+            shard: Shard::SINGLE,
             flow,
             link_bps: flow.path.link_bps,
             max_connections: 64,

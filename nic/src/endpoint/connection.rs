@@ -17,11 +17,11 @@ use spray_wire::{Body, Terms};
 use crate::endpoint::{
     ConnectionId, ConnectionStats, Peer,
     admission::peer_tags::PeerTags,
-    admission::repeat::Repeat,
+    admission::retransmit::Retransmit,
     payload::buffers::{ReceiveBuffers, SendBuffers},
-    seal::Ticket,
-    seal::exchange::Initiator,
+    seal::FrameKey,
     seal::generations::Seals,
+    seal::noise::Initiator,
 };
 use crate::keys::PublicKey;
 
@@ -83,7 +83,7 @@ pub(crate) struct Connection {
     /// While closing: the acknowledged bytes at the last check, and since when they have not
     /// changed.
     pub(crate) acked: Option<(u64, Time)>,
-    pub(crate) repeat: Repeat,
+    pub(crate) retransmit: Retransmit,
     /// The token of the server's Retry; zeros before.
     pub(crate) token: [u8; 16],
     /// The client's state of the key exchange, until the Accept arrives.
@@ -117,7 +117,7 @@ impl Connection {
             unread: 0,
             close_wanted: false,
             acked: None,
-            repeat: Repeat::start(now),
+            retransmit: Retransmit::start(now),
             token: [0; 16],
             initiator: None,
             exchange: Bytes::new(),
@@ -167,14 +167,14 @@ impl Connection {
 
     /// Returns the number and key of the next frame, if frames are sealed.
     #[inline]
-    pub(crate) fn ticket(&mut self) -> Option<Ticket> {
+    pub(crate) fn frame_key(&mut self) -> Option<FrameKey> {
         self.seals.as_mut().map(|seals| seals.sealer.next())
     }
 
     /// Schedules a check at `at`, or earlier if the keys need it.
     pub(crate) fn check_by(&mut self, at: Time) {
         let keys =
-            self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.asks_at());
+            self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.rekey_at());
         self.check_at = at.min(keys);
     }
 
@@ -214,7 +214,7 @@ impl Connection {
 
     /// Returns when the connection is due without an arrival.
     pub(crate) fn deadline(&self, now: Time) -> Time {
-        let handshake = self.repeat.at.min(self.check_at);
+        let handshake = self.retransmit.at.min(self.check_at);
         match self.flow.as_deref() {
             Some(Flow { sending, receiving, .. }) if self.stage == Stage::Open => {
                 handshake.min(receiving.deadline()).min(sending.deadline(now))

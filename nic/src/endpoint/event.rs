@@ -112,7 +112,7 @@ pub enum ConnectionError {
         "the peer did not answer the connection request, and no answer could arrive: no XDP program on this interface steers frames into \
          the socket. Open the interface with Host::open, which comes with one, or attach your own with the socket in its XSKMAP"
     )]
-    NothingArrives,
+    NoXdpProgram,
     /// The peer accepts no connections, or no more.
     #[error("the peer refused the connection")]
     Refused,
@@ -127,7 +127,7 @@ pub enum ConnectionError {
         "the peer stopped acknowledging, though it is there: packets of up to {bytes} bytes no longer arrive, as when the MTU of an \
          interface or a link on the way became smaller (`ip link` on both sides)"
     )]
-    LongLost {
+    MtuBlackHole {
         /// The longest IP packet that was sent.
         bytes: u32,
     },

@@ -93,7 +93,7 @@ impl<D: Device> Endpoint<D> {
         let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
         let handled = self.machine.on_bytes(now, bytes, misrouted);
         if let Some(tap) = self.link.tap.as_mut().filter(|_| handled.placed_bytes > 0) {
-            tap.on_placed(now, self.link.device.frame(&frame, len), handled.placed_bytes.into());
+            tap.on_stored(now, self.link.device.frame(&frame, len), handled.placed_bytes.into());
         }
         self.link.device.release(frame);
         self.send_control(now);

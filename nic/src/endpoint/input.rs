@@ -9,7 +9,7 @@ use spray_wire::{self as wire, Body, Frame};
 
 use super::{
     ConnectionId,
-    admission::repeat::Repeat,
+    admission::retransmit::Retransmit,
     connection::{Connection, Stage},
     machine::Machine,
     seal::Verdict,
@@ -184,7 +184,7 @@ impl Shared {
         if connection.stage != Stage::Open || is_handshake {
             return None;
         }
-        connection.repeat = Repeat::OFF;
+        connection.retransmit = Retransmit::OFF;
         Some(self.on_frame(now, connection, frame, misrouted))
     }
 }

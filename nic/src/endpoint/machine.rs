@@ -10,18 +10,18 @@ use std::{
 use rand_core::{RngCore, SeedableRng};
 use spray_core::Time;
 use spray_core::flow::{HashKey, Transmit};
-use spray_core::host::{Host, Log};
+use spray_core::host::{EventLog, Scheduler};
 use spray_core::rng::Rng;
 use spray_wire::{Body, Data, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
+    admission::client_next_hops::ClientNextHops,
     admission::connect_tag::ConnectTag,
-    admission::hops::NextHops,
+    admission::exchange_queue::ExchangeQueue,
     admission::limit::Answers,
     admission::peer_tags::PeerTags,
     admission::token::Tokens,
-    admission::waiting::Waiting,
     connection::Connection,
     connection::Stage,
     connection::deadlines::Deadlines,
@@ -103,7 +103,7 @@ type Scheduled = Reverse<(Time, u64, ConnectionId, u32)>;
 pub(crate) struct Admission {
     pub(crate) tag: ConnectTag,
     pub(crate) peers: PeerTags,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: ExchangeQueue,
 }
 
 /// An endpoint without its device.
@@ -123,7 +123,7 @@ pub(crate) struct Machine {
     pub(crate) admission: Option<Admission>,
     pub(crate) tokens: Tokens,
     /// `Some` if the user resolves the next hops of clients.
-    pub(crate) next_hops: Option<NextHops>,
+    pub(crate) next_hops: Option<ClientNextHops>,
     pub(crate) rekeys: Rekeys,
     /// A connection with much memory has ended.
     pub(crate) trims_heap: bool,
@@ -152,11 +152,11 @@ impl Machine {
             hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
             shared: Shared {
-                host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
+                host: Scheduler::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
                 control_queue: ControlQueue::new(&config),
                 events: VecDeque::with_capacity(2 * capacity),
                 deadlines: Deadlines::new(capacity),
-                log: Log::bounded(config.event_log),
+                log: EventLog::bounded(config.event_log),
                 pool: Pool::default(),
                 sink: None,
                 stats: EndpointStats::default(),
@@ -167,7 +167,7 @@ impl Machine {
                 Some(keys) => Some(Admission {
                     tag: ConnectTag::new(&keys.own.public()),
                     peers: PeerTags::new(keys),
-                    waiting: Waiting::new(secret::<1>(&config, WAITING_STREAM)?[0]),
+                    waiting: ExchangeQueue::new(secret::<1>(&config, WAITING_STREAM)?[0]),
                 }),
                 None => None,
             },

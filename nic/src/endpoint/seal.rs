@@ -4,11 +4,11 @@
 //! Each direction has a secret and counts its frames from 0. Generation and count are the frame's
 //! number, which is the nonce. After 2^24 frames both sides switch to the next key, by the number.
 
-pub(crate) mod exchange;
 pub(in crate::endpoint) mod generations;
+pub(crate) mod noise;
 pub(in crate::endpoint) mod rekey;
 mod replay;
-pub(in crate::endpoint) mod wiped;
+pub(in crate::endpoint) mod zeroed;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use spray_wire::{Seal, Sealed, TAG_BYTES};
 use zeroize::Zeroizing;
 
 use self::replay::Replays;
-use self::wiped::Wiped;
+use self::zeroed::Zeroed;
 
 /// Bits of a frame's number that count the frames of a generation; those above are the generation.
 const COUNT_BITS: u32 = 48;
@@ -48,7 +48,7 @@ pub(crate) struct Secrets {
 }
 
 /// An AES-GCM key. Zeroed when dropped.
-struct Key(Wiped<LessSafeKey>);
+struct Key(Zeroed<LessSafeKey>);
 
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -83,11 +83,11 @@ struct Chain(Secret);
 impl Chain {
     /// Derives the next key. Earlier keys cannot be derived from the new state.
     fn next(&mut self) -> Key {
-        let chain = Wiped::new(hkdf::Salt::new(hkdf::HKDF_SHA256, b"spray").extract(&*self.0));
+        let chain = Zeroed::new(hkdf::Salt::new(hkdf::HKDF_SHA256, b"spray").extract(&*self.0));
         let mut key = Zeroizing::new([0; 16]);
         expand(&chain, b"frames", &mut *key);
         expand(&chain, b"next", &mut *self.0);
-        Key(Wiped::new(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &*key).expect("16 bytes"))))
+        Key(Zeroed::new(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &*key).expect("16 bytes"))))
     }
 }
 
@@ -125,31 +125,31 @@ impl Sealer {
     }
 
     //= docs/specs/wire.md#WIRE-19 numbers and keys
-    pub(crate) fn next(&mut self) -> Ticket {
+    pub(crate) fn next(&mut self) -> FrameKey {
         if self.count > 0 && self.count.trailing_zeros() >= FRAMES_BITS {
             self.key = Arc::new(self.chain.next());
         }
-        let ticket = Ticket { key: Arc::clone(&self.key), number: self.base | self.count };
+        let frame_key = FrameKey { key: Arc::clone(&self.key), number: self.base | self.count };
         // At 10^9 frames/s 48 bits last for three days, and a generation for minutes.
         self.count += 1;
-        ticket
+        frame_key
     }
 }
 
 /// The unique number and the key of a frame.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct FrameKey {
     key: Arc<Key>,
     number: u64,
 }
 
-impl Ticket {
+impl FrameKey {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 }
 
-impl Seal for Ticket {
+impl Seal for FrameKey {
     fn header(&self, covered: &[u8]) -> [u8; TAG_BYTES] {
         self.key.seal(HEADER, self.number, covered, &mut [])
     }

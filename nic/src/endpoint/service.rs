@@ -52,7 +52,7 @@ impl Machine {
         self.shared.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
         let check_at = connection.check_at;
-        if connection.repeat.at <= now {
+        if connection.retransmit.at <= now {
             self.retransmit_handshake(now, index);
         }
         if check_at <= now {
@@ -105,7 +105,7 @@ impl Machine {
     fn end(&mut self, index: u32) -> Option<Box<Connection>> {
         let connection = self.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.shared.host.remember(connection.peer.number(), &flow.sending);
+            self.shared.host.save_history(connection.peer.number(), &flow.sending);
         }
         Some(connection)
     }
@@ -178,7 +178,7 @@ impl Connection {
         if now.since(self.last_arrival) >= self.config.give_up_ps / 2 {
             return ConnectionError::PeerUnresponsive;
         }
-        ConnectionError::LongLost { bytes: self.config.packet_bytes() - ETHERNET_HEADER }
+        ConnectionError::MtuBlackHole { bytes: self.config.packet_bytes() - ETHERNET_HEADER }
     }
 
     pub(crate) fn close_frame(&self, reason: CloseReason, acknowledgement: bool) -> Body {

@@ -12,14 +12,14 @@ pub struct Shard {
 
 impl Shard {
     /// The only endpoint of its host.
-    pub const WHOLE: Self = Self { number: 0, count: 1 };
+    pub const SINGLE: Self = Self { number: 0, count: 1 };
 
     /// Maximum number of endpoints of a host: one for each of its ports.
-    pub const MOST: usize = Ports::COUNT as usize;
+    pub const MAX: usize = Ports::COUNT as usize;
 
-    /// Returns the endpoints of a host with `count` of them, limited to 1 to [`Shard::MOST`].
+    /// Returns the endpoints of a host with `count` of them, limited to 1 to [`Shard::MAX`].
     pub fn all(count: usize) -> impl Iterator<Item = Self> {
-        let count = count.clamp(1, Self::MOST) as u8;
+        let count = count.clamp(1, Self::MAX) as u8;
         (0..count).map(move |number| Self { number, count })
     }
 
@@ -39,7 +39,7 @@ impl Shard {
     /// 0.
     #[inline]
     #[must_use]
-    pub fn serving(self, place: usize) -> u8 {
+    pub fn shard_of_queue(self, place: usize) -> u8 {
         (place % usize::from(self.count)) as u8
     }
 
@@ -47,7 +47,7 @@ impl Shard {
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
     #[must_use]
-    pub fn taking(self, port: u8) -> u8 {
+    pub fn shard_of_port(self, port: u8) -> u8 {
         port % self.count
     }
 
@@ -79,21 +79,21 @@ mod tests {
             let each = 64 / ours as u64;
             let aims = Shard::all(ours).flat_map(|shard| (0..each).map(move |made| shard.next_connect_port(own, made)));
             let mut taken = vec![0; theirs];
-            aims.for_each(|port| taken[usize::from(server.taking(port))] += 1);
+            aims.for_each(|port| taken[usize::from(server.shard_of_port(port))] += 1);
             assert!(taken.iter().all(|&connections| connections == 64 / theirs), "{ours} to {theirs}: {taken:?}");
         }
     }
 
     #[test]
     fn hosts_begin_at_different_ports() {
-        let first = |host| Shard::WHOLE.next_connect_port([10, 0, 0, host].into(), 0);
+        let first = |host| Shard::SINGLE.next_connect_port([10, 0, 0, host].into(), 0);
         let firsts: std::collections::HashSet<u8> = (1..=64).map(first).collect();
         assert!(firsts.len() >= 32, "{}", firsts.len());
     }
 
     #[test]
     fn there_are_1_to_64_shards() {
-        assert_eq!(Shard::all(0).collect::<Vec<_>>(), [Shard::WHOLE]);
+        assert_eq!(Shard::all(0).collect::<Vec<_>>(), [Shard::SINGLE]);
         assert_eq!(Shard::all(100).count(), 64);
     }
 }

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use spray_core::Time;
-use spray_core::flow::{Accept, Arrival, PayloadSlot, SenderEvent};
-use spray_core::host::{FramePath, Host, Log};
+use spray_core::flow::{Arrival, DataOutcome, PayloadSlot, SenderEvent};
+use spray_core::host::{EventLog, FramePath, Scheduler};
 use spray_wire::{Body, Data, Frame};
 
 use super::{
-    EndpointEvent, EndpointStats, Lent, MessageId, Sink,
+    Chunk, EndpointEvent, EndpointStats, MessageId, Sink,
     connection::deadlines::Deadlines,
     connection::{Connection, Flow},
     payload::buffers::Piece,
@@ -27,11 +27,11 @@ pub(crate) const MAX_UNREAD: u32 = 4096;
 /// The state that all connections of an endpoint share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) host: Host,
+    pub(crate) host: Scheduler,
     pub(crate) control_queue: ControlQueue,
     pub(crate) events: VecDeque<EndpointEvent>,
     pub(crate) deadlines: Deadlines,
-    pub(crate) log: Log,
+    pub(crate) log: EventLog,
     pub(crate) pool: Pool,
     /// Takes payload in place of buffers.
     pub(crate) sink: Option<Box<dyn Sink>>,
@@ -99,7 +99,7 @@ impl Shared {
             hops: frame.envelope.hops(),
             trimmed: frame.trimmed,
             last_port: frame.is_trimmed_last(),
-            astray: misrouted,
+            misrouted,
         };
         let Data { message, message_bytes, offset, timestamp, .. } = *data;
         let payload = frame.payload;
@@ -112,7 +112,7 @@ impl Shared {
             if lent {
                 //= docs/specs/endpoint.md#END-12a zero-copy receive
                 let (connection, message) = (connection.id, MessageId(message));
-                sink.take(&Lent { connection, message, message_bytes, offset, payload });
+                sink.take(&Chunk { connection, message, message_bytes, offset, payload });
             }
             lent
         };
@@ -123,11 +123,11 @@ impl Shared {
         self.serve_receiver(now, connection);
         let mut handled = Handled::default();
         match accept {
-            Accept::New { .. } => handled.placed_bytes = data.payload_bytes,
-            Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
-            Accept::Duplicate => self.stats.duplicates += 1,
-            Accept::OutOfWindow => self.stats.out_of_window += 1,
-            Accept::Invalid => self.stats.invalid += 1,
+            DataOutcome::New { .. } => handled.placed_bytes = data.payload_bytes,
+            DataOutcome::Trimmed | DataOutcome::Trailer | DataOutcome::OutOfOrder => {}
+            DataOutcome::Duplicate => self.stats.duplicates += 1,
+            DataOutcome::OutOfWindow => self.stats.out_of_window += 1,
+            DataOutcome::Invalid => self.stats.invalid += 1,
         }
         handled
     }

@@ -12,5 +12,5 @@ pub trait Tap: Debug + Send {
     fn on_received(&mut self, _now: Time, _frame: &[u8]) {}
 
     /// `bytes` of the payload of an arrived frame were stored at `now`; duplicates are not counted.
-    fn on_placed(&mut self, _now: Time, _frame: &[u8], _bytes: u64) {}
+    fn on_stored(&mut self, _now: Time, _frame: &[u8], _bytes: u64) {}
 }

@@ -183,7 +183,7 @@ impl Rig {
         for endpoint in self.endpoints {
             let device = endpoint.into_device();
             device.audit().unwrap();
-            assert_eq!(device.census().held, 0);
+            assert_eq!(device.frame_counts().held, 0);
         }
         self.network.audit().unwrap();
     }

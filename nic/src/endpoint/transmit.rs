@@ -1,5 +1,5 @@
 //! Frames on their way to the device.
 
 pub(crate) mod control_queue;
-pub(crate) mod link;
 pub(crate) mod prefetch;
+pub(crate) mod tx;

@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer, Shard};
-use crate::net::{Interface, Mtu, NetError, NextHops, PermanentNeighbours, Resolver, Source};
+use crate::net::{Egress, Interface, Mtu, NetError, NextHops, PermanentNeighbours, Resolver};
 
 /// Options of [`Host::open_with`].
 #[derive(Debug, Clone)]
@@ -31,19 +31,19 @@ impl HostConfig {
     ///
     /// # Errors
     /// There is no such interface, it has no address, or its MTU is too small.
-    pub fn of(interface: &str) -> Result<Self, NetError> {
+    pub fn new(interface: &str) -> Result<Self, NetError> {
         let interface = Interface::find(interface)?;
         interface.check_kind()?;
         let address = interface.own_address(None)?;
-        Self::on(interface, address)
+        Self::with_address(interface, address)
     }
 
-    /// The same as [`of`](Self::of), at this address.
+    /// The same as [`new`](Self::new), at this address.
     ///
     /// # Errors
     /// The MTU is too small.
-    pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
-        let config = EndpointConfig::real(address, interface.station().mac, interface.longest_packet());
+    pub fn with_address(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
+        let config = EndpointConfig::real(address, interface.l3_interface().mac, interface.longest_packet());
         let mut endpoint = config.map_err(|error| match error {
             ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
             other => NetError::Netlink(other.to_string()),
@@ -56,12 +56,12 @@ impl HostConfig {
 
 impl Host<XskInterface> {
     /// Takes over an interface of this thread's network namespace, with the defaults of
-    /// [`HostConfig::of`]. Needs root, or the capabilities that errors name.
+    /// [`HostConfig::new`]. Needs root, or the capabilities that errors name.
     ///
     /// # Errors
     /// The cause, and how to resolve it.
     pub fn open(interface: &str) -> Result<Self, TakeOverError> {
-        Self::open_with(HostConfig::of(interface)?)
+        Self::open_with(HostConfig::new(interface)?)
     }
 
     /// The same as [`open`](Self::open), with these settings. It starts no thread.
@@ -111,9 +111,9 @@ impl<D: Device> Host<D> {
     }
 }
 
-fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
+fn source(interface: &Interface, endpoint: &EndpointConfig) -> Egress {
     let timeout = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
-    Source::of(interface, endpoint.address, timeout)
+    Egress::of(interface, endpoint.address, timeout)
 }
 
 impl<D> Host<D> {
@@ -134,7 +134,7 @@ impl<D> Host<D> {
 }
 
 #[cfg(feature = "udp")]
-impl Host<crate::device::Nic> {
+impl Host<crate::device::AnyDevice> {
     /// Returns the peer at an address: resolved on an interface, or as given on UDP sockets.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         let interface = self.endpoint.device().xdp();

@@ -7,13 +7,13 @@ use crate::device::{Device, UdpConfig, UdpDevice, UdpError};
 use crate::endpoint::{EndpointConfig, Peer};
 
 impl Host<UdpDevice> {
-    /// Opens UDP sockets of a local address, as any user, with the defaults of [`UdpConfig::at`]
+    /// Opens UDP sockets of a local address, as any user, with the defaults of [`UdpConfig::new`]
     /// and [`EndpointConfig::real`].
     ///
     /// # Errors
     /// The cause, and how to resolve it.
     pub fn open_udp(address: IpAddr) -> Result<Self, UdpError> {
-        let config = UdpConfig::at(address);
+        let config = UdpConfig::new(address);
         Self::open_udp_with(config, config.endpoint()?)
     }
 

@@ -55,7 +55,7 @@ impl Counts {
             received: device.interface_rx_frames(),
             offered: tx + tx_ring_full,
             sent: tx_completed,
-            waiting: device.census().tx,
+            waiting: device.frame_counts().tx,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 mod quirks;
 
-pub use quirks::{Quirk, Setting, Weight, quirks};
+pub use quirks::{Environment, Quirk, Severity, quirks};
 
 use super::ethtool::Ethtool;
 
@@ -18,17 +18,17 @@ pub fn kernel(release: &str) -> Option<Kernel> {
 }
 
 /// Returns the version of the running kernel.
-pub fn running() -> Option<Kernel> {
+pub fn running_kernel() -> Option<Kernel> {
     kernel(&std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
 }
 
 /// Published experience with a feature of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum Maturity {
     /// In production use.
-    Known,
+    Proven,
     /// Unknown: must be probed.
-    Untried,
+    Unknown,
     /// Known to fail.
     Broken {
         /// Symptom.
@@ -46,36 +46,36 @@ pub fn mtu_limit(driver: &str) -> Option<u32> {
 /// Returns the longest packet that a driver receives in XDP of either mode, if below the largest
 /// MTU: vmxnet3 passes the first buffer only, of 3,072 bytes (tested in a virtual machine, Linux
 /// 6.18).
-pub fn receives_up_to(driver: &str) -> Option<u32> {
+pub fn max_rx_packet(driver: &str) -> Option<u32> {
     (driver == "vmxnet3").then_some(3050)
 }
 
 /// Returns whether a driver resets its link to enable flow steering rules (`set_features` in Linux
 /// 6.18). `ixgbe` supports no rules for IPv6 either.
-pub fn resets_for_rules(driver: &str) -> bool {
+pub fn resets_link_for_rules(driver: &str) -> bool {
     ["ixgbe", "i40e", "bnxt_en"].contains(&driver)
 }
 
 /// Returns the experience with native XDP of a driver on a kernel.
-pub fn native(driver: &str, kernel: Kernel) -> Trust {
+pub fn native(driver: &str, kernel: Kernel) -> Maturity {
     first(NATIVE, driver, kernel)
 }
 
 /// Returns the experience with zero-copy AF_XDP sockets of a driver on a kernel.
-pub fn zero_copy(driver: &str, kernel: Kernel) -> Trust {
+pub fn zero_copy(driver: &str, kernel: Kernel) -> Maturity {
     match native(driver, kernel) {
         // Zero-copy requires the program in the driver.
-        broken @ Trust::Broken { .. } => broken,
+        broken @ Maturity::Broken { .. } => broken,
         _ => first(ZERO_COPY, driver, kernel),
     }
 }
 
 /// Returns why zero-copy on an interface of this thread's network namespace must not be tried: its
 /// driver is known to fail on the running kernel.
-pub fn distrust(interface: &str) -> Option<String> {
+pub fn zero_copy_defect(interface: &str) -> Option<String> {
     let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
-    match zero_copy(&driver, running()?) {
-        Trust::Broken { why, source } => Some(format!("{why} ({driver}; {source})")),
+    match zero_copy(&driver, running_kernel()?) {
+        Maturity::Broken { why, source } => Some(format!("{why} ({driver}; {source})")),
         _ => None,
     }
 }
@@ -86,14 +86,14 @@ pub fn distrust(interface: &str) -> Option<String> {
 /// `book/guide/internals/net_tile.md`). The gains of firedancer#10371, 2.4 times with mlx5_core and
 /// 1.5 times with i40e, are of copy mode; there bnxt_en stops sending, and ixgbe stalls on 6.14
 /// (bpf-examples#138).
-pub fn busy_polling_wins(driver: &str, kernel: Kernel) -> bool {
-    driver == "i40e" && zero_copy(driver, kernel) == Trust::Known
+pub fn busy_poll_is_faster(driver: &str, kernel: Kernel) -> bool {
+    driver == "i40e" && zero_copy(driver, kernel) == Maturity::Proven
 }
 
 /// Limits by driver name: ebpf-docs, `BPF_PROG_TYPE_XDP`, of Linux 6.8; ice also
 /// ethernet-linux-ice#34, bnxt_en also cilium#35426, ena also cilium#12138. That of veth, which
 /// ebpf-docs gives as 3520, excludes the Ethernet header. vmxnet3 accepts programs up to 3494, see
-/// [`receives_up_to`].
+/// [`max_rx_packet`].
 const MTU_LIMITS: &[(&[&str], u32)] = &[
     (&["veth", "virtio_net", "mana", "hv_netvsc"], 3506),
     (&["sfc"], 3508),
@@ -108,12 +108,12 @@ const MTU_LIMITS: &[(&[&str], u32)] = &[
     (&["igc", "st_gmac", "st_xgmac", "stmmaceth", "netsec", "tun"], 1500),
 ];
 
-/// Experience with a driver on kernels `from..until`.
+/// Maturity with a driver on kernels `from..until`.
 struct Rule {
     driver: &'static str,
     from: Kernel,
     until: Kernel,
-    trust: Trust,
+    trust: Maturity,
 }
 
 const FIRST: Kernel = (0, 0);
@@ -121,7 +121,7 @@ const EVER: Kernel = (u32::MAX, 0);
 const LIST: &str = "firedancer, fd_config_auto.c @0533934";
 
 const fn known(driver: &'static str, from: Kernel, until: Kernel) -> Rule {
-    Rule { driver, from, until, trust: Trust::Known }
+    Rule { driver, from, until, trust: Maturity::Proven }
 }
 
 const fn broken(
@@ -130,7 +130,7 @@ const fn broken(
     why: &'static str,
     source: &'static str,
 ) -> Rule {
-    Rule { driver, from, until, trust: Trust::Broken { why, source } }
+    Rule { driver, from, until, trust: Maturity::Broken { why, source } }
 }
 
 const NO_NATIVE: &str = "it has no native XDP";
@@ -176,9 +176,9 @@ const ZERO_COPY: &[Rule] = &[
 
 const RAN_DRY: &str = "a queue that ran out of fill descriptors once never receives again";
 
-fn first(rules: &[Rule], driver: &str, kernel: Kernel) -> Trust {
+fn first(rules: &[Rule], driver: &str, kernel: Kernel) -> Maturity {
     let holds = |rule: &&Rule| rule.driver == driver && (rule.from..rule.until).contains(&kernel);
-    rules.iter().find(holds).map_or(Trust::Untried, |rule| rule.trust)
+    rules.iter().find(holds).map_or(Maturity::Unknown, |rule| rule.trust)
 }
 
 #[cfg(test)]
@@ -196,31 +196,31 @@ mod tests {
     fn limits_follow_from_the_smallest_buffer() {
         let limits = ["mlx5_core", "ice", "ixgbe", "gve", "igc", "8139too"].map(mtu_limit);
         assert_eq!(limits, [Some(3498), Some(3046), Some(3050), Some(2032), Some(1500), None]);
-        assert_eq!([receives_up_to("vmxnet3"), receives_up_to("igb")], [Some(3050), None]);
+        assert_eq!([max_rx_packet("vmxnet3"), max_rx_packet("igb")], [Some(3050), None]);
     }
 
     #[test]
     fn trust_depends_on_driver_and_kernel() {
-        let is_broken = |trust| matches!(trust, Trust::Broken { .. });
+        let is_broken = |trust| matches!(trust, Maturity::Broken { .. });
         let table = [
-            ("mlx5_core", (5, 14), Trust::Untried, true),
-            ("mlx5_core", (5, 15), Trust::Known, true),
-            ("mlx5_core", (6, 1), Trust::Known, false),
-            ("mlx5_core", (6, 5), Trust::Known, false),
-            ("i40e", (5, 18), Trust::Untried, true),
-            ("i40e", (6, 18), Trust::Known, false),
-            ("ice", (6, 1), Trust::Untried, true),
-            ("ice", (6, 12), Trust::Untried, false),
-            ("veth", (6, 18), Trust::Untried, false),
+            ("mlx5_core", (5, 14), Maturity::Unknown, true),
+            ("mlx5_core", (5, 15), Maturity::Proven, true),
+            ("mlx5_core", (6, 1), Maturity::Proven, false),
+            ("mlx5_core", (6, 5), Maturity::Proven, false),
+            ("i40e", (5, 18), Maturity::Unknown, true),
+            ("i40e", (6, 18), Maturity::Proven, false),
+            ("ice", (6, 1), Maturity::Unknown, true),
+            ("ice", (6, 12), Maturity::Unknown, false),
+            ("veth", (6, 18), Maturity::Unknown, false),
         ];
         for (driver, kernel, natively, without) in table {
             assert_eq!(native(driver, kernel), natively, "{driver} {kernel:?}");
             assert_eq!(is_broken(zero_copy(driver, kernel)), without, "{driver} {kernel:?}");
         }
         assert!(is_broken(native("mlx5_core", (6, 4))) && is_broken(zero_copy("mlx5_core", (6, 4))));
-        assert_eq!(zero_copy("mlx5_core", (6, 3)), Trust::Known);
-        assert_eq!(zero_copy("bnxt_en", (6, 18)), Trust::Untried);
+        assert_eq!(zero_copy("mlx5_core", (6, 3)), Maturity::Proven);
+        assert_eq!(zero_copy("bnxt_en", (6, 18)), Maturity::Unknown);
         let wins = [("i40e", (6, 1)), ("i40e", (5, 18)), ("mlx5_core", (6, 18)), ("veth", (6, 18))];
-        assert_eq!(wins.map(|(driver, kernel)| busy_polling_wins(driver, kernel)), [true, false, false, false]);
+        assert_eq!(wins.map(|(driver, kernel)| busy_poll_is_faster(driver, kernel)), [true, false, false, false]);
     }
 }

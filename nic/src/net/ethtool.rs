@@ -78,12 +78,12 @@ pub struct Channels {
     /// Queues that do both.
     pub combined: u32,
     /// Maximum of `rx`, `tx`, `other` and `combined`.
-    pub most: [u32; 4],
+    pub max: [u32; 4],
 }
 
 impl Channels {
     /// Returns the number of receive queues.
-    pub const fn receiving(&self) -> u32 {
+    pub const fn rx_queues(&self) -> u32 {
         self.rx + self.combined
     }
 }
@@ -96,9 +96,9 @@ pub struct RingSizes {
     /// Transmit ring.
     pub tx: u32,
     /// Maximum of `rx`.
-    pub most_rx: u32,
+    pub max_rx: u32,
     /// Maximum of `tx`.
-    pub most_tx: u32,
+    pub max_tx: u32,
 }
 
 /// Link-layer flow control.
@@ -137,14 +137,14 @@ impl Ethtool {
     /// Returns the current queues.
     pub fn channels(&self) -> io::Result<Channels> {
         const COMMAND: u32 = 0x3c;
-        let [_, most_rx, most_tx, most_other, most_combined, rx, tx, other, combined, ..] = self.get(COMMAND)?;
-        Ok(Channels { rx, tx, other, combined, most: [most_rx, most_tx, most_other, most_combined] })
+        let [_, max_rx, max_tx, max_other, max_combined, rx, tx, other, combined, ..] = self.get(COMMAND)?;
+        Ok(Channels { rx, tx, other, combined, max: [max_rx, max_tx, max_other, max_combined] })
     }
 
     /// Returns the ring sizes.
     pub fn rings(&self) -> io::Result<RingSizes> {
-        let [_, most_rx, _, _, most_tx, rx, _, _, tx, ..] = self.get(GET_RINGS)?;
-        Ok(RingSizes { rx, tx, most_rx, most_tx })
+        let [_, max_rx, _, _, max_tx, rx, _, _, tx, ..] = self.get(GET_RINGS)?;
+        Ok(RingSizes { rx, tx, max_rx, max_tx })
     }
 
     /// Sets the ring sizes. Most drivers reset the link.

@@ -15,7 +15,7 @@ use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::ethtool::link_bps;
 use super::{NetError, netlink};
-use crate::xdp::{AttachMode, Occupant};
+use crate::xdp::{AttachMode, AttachedProgram};
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Interface {
     }
 
     /// Returns the interface with its addresses and routes: itself or its bridge.
-    pub fn station(&self) -> &Self {
+    pub fn l3_interface(&self) -> &Self {
         self.bridge.as_deref().unwrap_or(self)
     }
 
@@ -103,12 +103,12 @@ impl Interface {
     ///
     /// # Errors
     /// The cause, and how to resolve it.
-    pub fn check_free(&self) -> Result<(), NetError> {
+    pub fn check_available(&self) -> Result<(), NetError> {
         self.check_kind()?;
         if !self.up {
             return Err(NetError::Down(self.name.clone()));
         }
-        let busy = |program| NetError::Busy { interface: self.name.clone(), occupant: Occupant::of(program) };
+        let busy = |id| NetError::Busy { interface: self.name.clone(), program: AttachedProgram::from_id(id) };
         self.xdp_program.map_or(Ok(()), |program| Err(busy(program)))
     }
 
@@ -117,7 +117,7 @@ impl Interface {
     /// # Errors
     /// Names that interface.
     pub fn check_address(&self, address: IpAddr) -> Result<(), NetError> {
-        if self.station().addresses.contains(&address) {
+        if self.l3_interface().addresses.contains(&address) {
             return Ok(());
         }
         let above: Vec<Self> = Self::all()?.into_iter().filter(|other| other.is_on(self)).collect();
@@ -125,7 +125,7 @@ impl Interface {
             for other in &above {
                 if other.query_addresses(&handle).await?.contains(&address) {
                     let (interface, owner) = (self.name.clone(), other.name.clone());
-                    return Err(NetError::Above {
+                    return Err(NetError::UpperAddress {
                         interface,
                         address,
                         owner,
@@ -142,7 +142,7 @@ impl Interface {
     /// # Errors
     /// It has no address of that IP version.
     pub fn own_address(&self, peer: Option<IpAddr>) -> Result<IpAddr, NetError> {
-        let (station, is_v6) = (self.station(), peer.is_some_and(|peer| peer.is_ipv6()));
+        let (station, is_v6) = (self.l3_interface(), peer.is_some_and(|peer| peer.is_ipv6()));
         let preferred = peer.and_then(|peer| station.preferred(peer)).filter(|own| station.addresses.contains(own));
         let version = if is_v6 { "IPv6" } else { "IP" };
         preferred
@@ -192,7 +192,7 @@ impl Interface {
     }
 
     /// Returns its folder in /sys, or `None` if /sys belongs to another network namespace.
-    pub fn folder(&self) -> Option<PathBuf> {
+    pub fn sysfs_dir(&self) -> Option<PathBuf> {
         let folder = Path::new("/sys/class/net").join(&self.name);
         let is_so =
             |file, expected: String| fs::read_to_string(folder.join(file)).is_ok_and(|found| found.trim() == expected);

@@ -29,7 +29,7 @@ use crate::real::ps;
 
 /// The sending side of an endpoint.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct Egress {
     /// The interface with the routes.
     pub interface: Interface,
     /// The index of the interface that sends: the same, or a member port of a bridge.
@@ -49,12 +49,12 @@ const FIRST_POLL: Duration = Duration::from_millis(1);
 const POLL: Duration = Duration::from_millis(100);
 const PROBE: Duration = Duration::from_millis(500);
 
-impl Source {
+impl Egress {
     /// Creates the source of an endpoint of this address on an interface that it has taken over.
     pub fn of(interface: &Interface, address: IpAddr, timeout: Duration) -> Self {
         let (device, mtu) = (interface.index, interface.mtu);
         let permanent = PermanentNeighbours::default();
-        Self { interface: interface.station().clone(), device, mtu, address, timeout, permanent }
+        Self { interface: interface.l3_interface().clone(), device, mtu, address, timeout, permanent }
     }
 
     /// Returns the Ethernet address of the next hop to `peer`, resolved by the kernel if necessary,
@@ -93,7 +93,7 @@ impl Source {
             return Err(NetError::NoLink(interface));
         }
         let what = if hop == peer { "the peer itself".into() } else { format!("the router to {peer}") };
-        Err(NetError::Silent { hop, what, interface })
+        Err(NetError::NeighbourUnreachable { hop, what, interface })
     }
 
     async fn has_link(&self, handle: &Handle) -> Result<bool, NetError> {
@@ -195,7 +195,7 @@ impl PermanentNeighbours {
     ///
     /// # Errors
     /// There is no route.
-    pub fn towards(peer: IpAddr, own: IpAddr) -> Result<(Self, String), NetError> {
+    pub fn for_peer(peer: IpAddr, own: IpAddr) -> Result<(Self, String), NetError> {
         netlink(async |handle| {
             let why = || "the kernel has none".into();
             let no_route = || NetError::NoRoute { interface: "any".into(), from: own, to: peer, why: why() };
@@ -247,7 +247,7 @@ impl Interface {
     /// # Errors
     /// There is no such address or no route, or the next hop does not answer within two seconds.
     pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        Source::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
+        Egress::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
     }
 }
 
@@ -303,7 +303,7 @@ impl NextHops {
     /// Opens all resources to follow routes and neighbours of the calling thread's network
     /// namespace, for a host of `shards`. Without `follows_routes` frames go to the peers' own next
     /// hops.
-    pub fn open(source: Source, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
+    pub fn open(source: Egress, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
         const GROUPS: [MulticastGroup; 4] =
             [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -443,11 +443,11 @@ impl Resolver {
     /// # Errors
     /// There is no route, the next hop does not answer in the give-up time, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        self.ask(peer).await.map_err(|_| NetError::Netlink("the host has stopped".into()))?
+        self.request(peer).await.map_err(|_| NetError::Netlink("the host has stopped".into()))?
     }
 
     /// Requests the next hop's Ethernet address, for a caller that polls for the answer.
-    pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
+    pub fn request(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
         request(&self.0, peer, Duration::MAX)
     }
 }

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use super::Interface;
-use super::declared::Declared;
 use super::drivers::mtu_limit;
 use super::ethtool::Ethtool;
+use super::xdp_features::XdpFeatures;
 use crate::xdp::{AttachMode, SteerProgram};
 
 /// Runs `test` in a new namespace with a veth pair, `eth0` and `eth1`, both up.
@@ -76,7 +76,7 @@ fn settings_of_a_veth_are_read_and_written() {
         let ethtool = Ethtool::open("eth0").unwrap();
         let driver = ethtool.driver().unwrap();
         assert_eq!((driver.name.as_str(), driver.bus.as_str()), ("veth", ""));
-        assert_eq!(ethtool.channels().unwrap().receiving(), 1);
+        assert_eq!(ethtool.channels().unwrap().rx_queues(), 1);
         assert_eq!(ethtool.link_bps().unwrap(), 10_000_000_000);
         let forwarding = "rx-udp-gro-forwarding";
         assert_eq!(ethtool.feature(forwarding).unwrap(), Some(false));
@@ -104,7 +104,7 @@ fn the_maximum_mtu_of_a_veth_is_that_of_the_table() {
 
 #[test]
 fn a_veth_declares_native_xdp_if_the_kernel_reports_it() {
-    in_namespace(|| match Declared::of(Interface::find("eth0").unwrap().index) {
+    in_namespace(|| match XdpFeatures::query(Interface::find("eth0").unwrap().index) {
         Ok(declared) => assert!(declared.native() && declared.redirect() && !declared.zero_copy(), "{declared:?}"),
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
     });

@@ -48,12 +48,12 @@ pub enum ProgramError {
     )]
     NoMap(String),
     /// There are more addresses than the program supports.
-    #[error("{asked} addresses on an interface, but the XDP program supports at most {most}")]
+    #[error("{requested} addresses on an interface, but the XDP program supports at most {max}")]
     Addresses {
         /// Requested number.
-        asked: usize,
+        requested: usize,
         /// Maximum number.
-        most: usize,
+        max: usize,
     },
 }
 

@@ -17,7 +17,7 @@ pub struct ProgramInfo {
     /// Program name; may be empty.
     pub name: String,
     /// Whether it is JIT-compiled, rather than interpreted.
-    pub is_compiled: bool,
+    pub is_jited: bool,
 }
 
 impl ProgramInfo {
@@ -25,7 +25,7 @@ impl ProgramInfo {
     ///
     /// # Errors
     /// `ENOENT` if there is none, `EPERM` without permission.
-    pub fn of(id: u32) -> io::Result<Self> {
+    pub fn from_id(id: u32) -> io::Result<Self> {
         // SAFETY: a plain number, and a returned descriptor is new.
         Self::by(unsafe { object::owned_fd(libbpf_sys::bpf_prog_get_fd_by_id(id)) }?.as_fd())
     }
@@ -33,7 +33,7 @@ impl ProgramInfo {
     fn by(program: BorrowedFd<'_>) -> io::Result<Self> {
         // SAFETY: the structure is that of programs, and requests no instructions.
         let info: libbpf_sys::bpf_prog_info = unsafe { object::info(program) }?;
-        Ok(Self { id: info.id, name: text(&info.name), is_compiled: info.jited_prog_len > 0 })
+        Ok(Self { id: info.id, name: text(&info.name), is_jited: info.jited_prog_len > 0 })
     }
 }
 
@@ -42,10 +42,10 @@ fn text(name: &[c_char]) -> String {
 }
 
 /// Returns whether the kernel JIT-compiles programs, by loading one; `None` if that fails.
-pub fn compiles() -> Option<bool> {
+pub fn jit_enabled() -> Option<bool> {
     let object = object::load::<super::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).ok()?;
     let program = object::program(&object, "steer").ok()?;
-    ProgramInfo::by(program.as_fd()).ok().map(|info| info.is_compiled)
+    ProgramInfo::by(program.as_fd()).ok().map(|info| info.is_jited)
 }
 
 #[cfg(test)]
@@ -59,8 +59,8 @@ mod tests {
         }
         let object = object::load::<crate::xdp::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).unwrap();
         let own = ProgramInfo::by(object::program(&object, "steer").unwrap().as_fd()).unwrap();
-        assert_eq!((ProgramInfo::of(own.id).unwrap(), own.name.as_str()), (own.clone(), "steer"));
-        assert_eq!(compiles(), Some(own.is_compiled));
-        assert!(ProgramInfo::of(u32::MAX).is_err());
+        assert_eq!((ProgramInfo::from_id(own.id).unwrap(), own.name.as_str()), (own.clone(), "steer"));
+        assert_eq!(jit_enabled(), Some(own.is_jited));
+        assert!(ProgramInfo::from_id(u32::MAX).is_err());
     }
 }

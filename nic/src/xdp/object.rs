@@ -79,7 +79,7 @@ pub struct Attachment {
     /// Attach mode.
     pub mode: AttachMode,
     /// Why the driver refused native mode, in the kernel's words.
-    pub refusal: Option<String>,
+    pub native_error: Option<String>,
 }
 
 impl Attachment {
@@ -110,12 +110,12 @@ pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<Attachment, Progr
     const DRIVER: u32 = 1 << 2;
     const GENERIC: u32 = 1 << 1;
     let native = match link(program, ifindex, DRIVER) {
-        Ok(link) => return Ok(Attachment { link, mode: AttachMode::Native, refusal: None }),
+        Ok(link) => return Ok(Attachment { link, mode: AttachMode::Native, native_error: None }),
         Err(error) => driver_message(program, ifindex).unwrap_or_else(|| error.to_string()),
     };
     link(program, ifindex, GENERIC)
         .map_err(|generic| ProgramError::Attach { ifindex, native: native.clone(), generic })
-        .map(|link| Attachment { link, mode: AttachMode::Generic, refusal: Some(native) })
+        .map(|link| Attachment { link, mode: AttachMode::Generic, native_error: Some(native) })
 }
 
 /// Returns the driver's reason, which links omit, but netlink reports and libbpf prints.

@@ -39,7 +39,7 @@ impl SteerProgram {
     /// The kernel refuses it, or there are more than [`SteerProgram::ADDRESSES`].
     pub fn load(mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
         if addresses.len() > Self::ADDRESSES {
-            return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
+            return Err(ProgramError::Addresses { requested: addresses.len(), max: Self::ADDRESSES });
         }
         let object = object::load::<ProgramError>(Self::NAME, Self::OBJECT, |_| Ok(()))?;
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
@@ -53,7 +53,7 @@ impl SteerProgram {
     pub fn set_own(&self, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<(), ProgramError> {
         let mut own = [[0; 3]; Self::ADDRESSES];
         for (place, address) in own.iter_mut().zip(addresses) {
-            *place = addressee(mac, mapped(*address), ports);
+            *place = addressee(mac, v6_mapped(*address), ports);
         }
         let words: Vec<u8> = own.as_flattened().iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.put("own", 0, &words)
@@ -78,8 +78,8 @@ impl SteerProgram {
     }
 
     /// Returns why the driver of the last interface refused native mode; `None` if it did not.
-    pub fn refusal(&self) -> Option<&str> {
-        self.attached.last()?.refusal.as_deref()
+    pub fn native_error(&self) -> Option<&str> {
+        self.attached.last()?.native_error.as_deref()
     }
 
     /// Redirects frames of a receive queue to an AF_XDP socket bound to that queue.
@@ -91,7 +91,7 @@ impl SteerProgram {
     }
 
     /// Returns the number of spray frames lost to the kernel from queues without a socket.
-    pub fn strays(&self) -> Result<u64, ProgramError> {
+    pub fn frames_without_socket(&self) -> Result<u64, ProgramError> {
         let counts = self.maps["strays"].lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let counts = counts.map_err(ProgramError::map("strays"))?.unwrap_or_default();
         let count = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
@@ -109,7 +109,7 @@ fn map_of(object: &Object, name: &str) -> Result<MapHandle, ProgramError> {
 }
 
 /// Returns an address as programs compare it: IPv4 mapped into IPv6.
-pub fn mapped(address: IpAddr) -> [u8; 16] {
+pub fn v6_mapped(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
@@ -127,10 +127,10 @@ mod tests {
         /// Returns whether the program redirects `frame`. Without sockets it counts the frame and
         /// passes it to the kernel.
         fn takes(&self, frame: &[u8]) -> bool {
-            let before = self.strays().unwrap();
+            let before = self.frames_without_socket().unwrap();
             let program = self.object.progs_mut().find(|program| program.name() == "steer").unwrap();
             program.test_run(ProgramInput { data_in: Some(frame), ..Default::default() }).unwrap();
-            self.strays().unwrap() > before
+            self.frames_without_socket().unwrap() > before
         }
     }
 
@@ -178,10 +178,10 @@ mod tests {
         let mut strange = frame_to(MACS[0], own[0]);
         strange.truncate(40);
         assert!(!steer.takes(&strange), "cut off");
-        let most = [own[0]; SteerProgram::ADDRESSES + 1];
+        let too_many = [own[0]; SteerProgram::ADDRESSES + 1];
         assert!(matches!(
-            SteerProgram::load(MACS[0], &most, Ports::DEFAULT),
-            Err(ProgramError::Addresses { asked: 5, most: 4 })
+            SteerProgram::load(MACS[0], &too_many, Ports::DEFAULT),
+            Err(ProgramError::Addresses { requested: 5, max: 4 })
         ));
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use spray_capture::{Shared, Written};
+use spray_capture::{CaptureStats, Observer};
 
 use crate::failure::{Failure, Outcome};
 use crate::{info, note};
@@ -15,7 +15,7 @@ const FILE: &str = "frames.pcapng";
 pub struct Watching {
     file: PathBuf,
     /// Records the frames.
-    pub watch: Shared,
+    pub watch: Observer,
 }
 
 /// The arguments for captures.
@@ -52,7 +52,7 @@ impl Captures {
 
 impl Watching {
     /// Continues a capture that was begun elsewhere.
-    pub fn new(file: PathBuf, watch: Shared) -> Self {
+    pub fn new(file: PathBuf, watch: Observer) -> Self {
         Self { file, watch }
     }
 
@@ -67,7 +67,7 @@ impl Watching {
             .lock()
             .finish()
             .map_err(|error| Failure::failed(format!("the capture {file} is not whole: {error}")))?;
-        let Written { frames, left_out } = written.unwrap_or_default();
+        let CaptureStats { frames, left_out } = written.unwrap_or_default();
         Ok(match left_out {
             0 => format!("{file}: {frames} frames"),
             _ => {

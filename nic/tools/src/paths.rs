@@ -14,7 +14,7 @@ use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use serde::Serialize;
 use spray_nic::keys::{PrivateKey, PublicKey};
 use spray_nic::net::Interface;
-use spray_nic::xdp::Occupant;
+use spray_nic::xdp::AttachedProgram;
 
 use self::analyse::{Analysis, Evenness, Path, State};
 use self::ask::{Plan, Reply, Survey, survey};
@@ -78,7 +78,7 @@ fn occupied(from: IpAddr) -> Option<String> {
         v4.or_else(|| Some(address?.as_sockaddr_in6()?.ip().into())) == Some(from)
     };
     let name = getifaddrs().ok()?.find(has)?.interface_name;
-    let occupant = Occupant::of(Interface::find(&name).ok()?.xdp_program?);
+    let occupant = AttachedProgram::from_id(Interface::find(&name).ok()?.xdp_program?);
     Some(format!("{name} is in use, and what has it takes the answers: {occupant}; {}", occupant.remedy(&name)))
 }
 

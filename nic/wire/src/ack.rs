@@ -37,7 +37,7 @@ header! {
     /// The triggering packet had been trimmed: its header may have overtaken others.
     1 trimmed;
     /// The triggering packet was misrouted: it arrived on another of the receiver's shards.
-    2 astray;
+    2 misrouted;
     echoes:
     /// EVs of the other acknowledged packets; empty unless the receiver is configured to send them.
     90 echoes;

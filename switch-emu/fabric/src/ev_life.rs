@@ -68,9 +68,9 @@ impl EvLife {
 
 /// Counts the entropy values of a connection; clones share the counts.
 #[derive(Clone, Debug)]
-pub struct EvWatch(Arc<Mutex<EvLife>>);
+pub struct EvRecorder(Arc<Mutex<EvLife>>);
 
-impl EvWatch {
+impl EvRecorder {
     /// Starts the first bin, which also counts earlier packets. Allocates all memory in advance.
     #[must_use]
     pub fn new(begin_ps: u64) -> Self {
@@ -84,7 +84,7 @@ impl EvWatch {
     }
 }
 
-impl ChoiceTap for EvWatch {
+impl ChoiceTap for EvRecorder {
     fn on_choice(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).count(now.ps(), ev, evs, choice);
     }

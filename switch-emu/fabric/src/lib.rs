@@ -39,7 +39,7 @@ pub use compile::{
     CompileError, address, check_rates, compile, host_ports, mac, ports, preload, reroute, switch_addresses,
 };
 pub use dragonfly::Dragonfly;
-pub use ev_life::{BANDS, BINS, EvLife, EvWatch, WATCHED};
+pub use ev_life::{BANDS, BINS, EvLife, EvRecorder, WATCHED};
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
     DropEvery, Fabric, FabricHost, Flap, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, MAX_RATE_BPS,

@@ -2,7 +2,7 @@
 
 mod demo;
 
-use spray_core::flow::{Degrees, OrderStats, ReceiverStats, SenderStats};
+use spray_core::flow::{OrderStats, ReceiverStats, ReorderDegrees, SenderStats};
 use spray_fabric::{Bin, HashFunction, HashSeed, Scheme, Switching};
 
 use spray_settings::{Axis, AxisValue};
@@ -72,8 +72,8 @@ fn received(order: OrderStats) -> ReceiverStats {
 }
 
 /// So many packets behind by one place, by two to three, by four to seven.
-fn degrees(counts: &[u64]) -> Degrees {
-    let mut degrees = Degrees::default();
+fn degrees(counts: &[u64]) -> ReorderDegrees {
+    let mut degrees = ReorderDegrees::default();
     counts.iter().enumerate().for_each(|(power, &count)| (0..count).for_each(|_| degrees.count(1 << power)));
     degrees
 }

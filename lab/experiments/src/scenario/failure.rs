@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 use super::link_event::{named, span_ps};
 use super::number_or_text::NumberOrText;
@@ -66,9 +66,9 @@ impl FailureSettings {
         index: usize,
         network: &Network,
         convergence_ps: u64,
-    ) -> Result<RandomFailure, Mistake> {
+    ) -> Result<RandomFailure, Error> {
         let entry = format!("failure.{index}");
-        let mistake = |field: &str, message: &str| Err(document.mistake(&format!("{entry}.{field}"), message));
+        let mistake = |field: &str, message: &str| Err(document.error(&format!("{entry}.{field}"), message));
         let named = named(document, &entry, network, &self.link, &self.node)?;
         let what = match (self.what, named) {
             (Some(level), None) => Which::Level(level),

@@ -3,12 +3,12 @@
 use spray_core::link::PS_PER_S;
 use spray_core::path::MAX_RTT_PS;
 use spray_fabric::limits::{MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS};
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 use super::mistake::allow;
 use super::{Paths, Scenario};
 
-pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
+pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Error> {
     let rtt_ps = scenario.base_rtt_ps(paths);
     allow(document, rtt_ps <= MAX_RTT_PS, "topology", || {
         let [rtt, most] = [rtt_ps, MAX_RTT_PS].map(|ps| ps / 1_000_000);
@@ -16,7 +16,7 @@ pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths)
     })
 }
 
-pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
+pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Error> {
     let flows = scenario.flows(scenario.seed);
     allow(document, flows.len() <= MAX_FLOWS, "workload", || {
         format!("{} flows of all workloads; allowed: at most {MAX_FLOWS}", flows.len())

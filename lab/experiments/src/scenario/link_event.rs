@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
-use spray_settings::{Document, Mistake, did_you_mean};
+use spray_settings::{Document, Error, did_you_mean};
 
 use super::mistake::{allow, list};
 use spray_fabric::{LinkAction, LinkEvent, LinkPattern, Network};
@@ -72,8 +72,8 @@ impl LinkEventSettings {
         index: usize,
         network: &Network,
         convergence_ps: u64,
-    ) -> Result<LinkEvent, Mistake> {
-        let mistake = |field: &str, message: String| document.mistake(&format!("link_event.{index}.{field}"), message);
+    ) -> Result<LinkEvent, Error> {
+        let mistake = |field: &str, message: String| document.error(&format!("link_event.{index}.{field}"), message);
         let (name, links) = named(document, &format!("link_event.{index}"), network, &self.link, &self.node)?
             .ok_or_else(|| mistake("action", "needs `link` or `node`; allowed: one of the two".into()))?;
         let (at_ps, until_ps) = span_ps(document, &format!("link_event.{index}"), self.at_us, self.until_us)?;
@@ -102,14 +102,14 @@ pub(super) fn named<'a>(
     network: &Network,
     link: &'a Option<String>,
     node: &'a Option<String>,
-) -> Result<Option<(&'a str, Vec<usize>)>, Mistake> {
+) -> Result<Option<(&'a str, Vec<usize>)>, Error> {
     let (field, name) = match (link, node) {
         (None, None) => return Ok(None),
         (Some(name), None) => ("link", name),
         (None, Some(name)) => ("node", name),
         (Some(_), Some(_)) => {
             let message = "`link` and `node`; allowed: one of the two";
-            return Err(document.mistake(&format!("{entry}.node"), message));
+            return Err(document.error(&format!("{entry}.node"), message));
         }
     };
     let links = network.links_named(name).filter(|_| LinkPattern::new(name).is_node() == (field == "node"));
@@ -126,7 +126,7 @@ pub(super) fn named<'a>(
         };
         let allowed = list(names) + addition;
         let message = format!("there is no {field} `{name}`{hint}; allowed: {allowed}, and `*` for any text");
-        document.mistake(&format!("{entry}.{field}"), message)
+        document.error(&format!("{entry}.{field}"), message)
     })?;
     Ok(Some((name, links)))
 }
@@ -136,7 +136,7 @@ pub(super) fn span_ps(
     entry: &str,
     at_us: Micros,
     until_us: Option<Micros>,
-) -> Result<(u64, Option<u64>), Mistake> {
+) -> Result<(u64, Option<u64>), Error> {
     allow(document, until_us.is_none_or(|until| until > at_us), &format!("{entry}.until_us"), || {
         "`until_us` is not after `at_us`; allowed: later times".into()
     })?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use spray_fabric::FileError;
 use spray_fabric::limits::MAX_FILE_BYTES;
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 /// Formats the first names of a list.
 pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
@@ -18,8 +18,8 @@ pub(super) fn allow(
     is_allowed: bool,
     path: &str,
     message: impl FnOnce() -> String,
-) -> Result<(), Mistake> {
-    if is_allowed { Ok(()) } else { Err(document.mistake(path, message())) }
+) -> Result<(), Error> {
+    if is_allowed { Ok(()) } else { Err(document.error(path, message())) }
 }
 
 /// Reads and parses the file of the setting `path`, described by `allowed`; returns its path too.
@@ -29,10 +29,10 @@ pub(super) fn read_file<T>(
     name: &str,
     allowed: &str,
     parse: impl FnOnce(&str) -> Result<T, FileError>,
-) -> Result<(T, PathBuf), Mistake> {
+) -> Result<(T, PathBuf), Error> {
     let file = document.folder(path).join(name);
     let text = spray_settings::read_file(&file, MAX_FILE_BYTES).map_err(|error| {
-        document.mistake(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
+        document.error(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
     })?;
     let parsed = parse(&text).map_err(|error| {
         let hidden = format!("this is not {allowed}; its text is not shown, since not every user may read the file");
@@ -42,6 +42,6 @@ pub(super) fn read_file<T>(
     Ok((parsed, file))
 }
 
-pub(super) fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Mistake {
-    Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.clone() }
+pub(super) fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Error {
+    Error { location: format!("{}:{line}:{column}", file.display()), message: message.clone() }
 }

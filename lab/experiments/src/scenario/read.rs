@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 use spray_core::path::BalancerKind;
 use spray_core::units::{ByteSize, Micros};
@@ -25,7 +25,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns the first mistake, with its place and what is allowed there.
-    pub fn load(file: &Path) -> Result<Self, Mistake> {
+    pub fn load(file: &Path) -> Result<Self, Error> {
         Self::read(&Document::load(file)?)
     }
 
@@ -33,7 +33,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The same as [`Scenario::load`].
-    pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
         Self::read(&Document::parse(file, text)?)
     }
 
@@ -41,7 +41,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The same as [`Scenario::load`], and more than [`MAX_RUNS`] combinations.
-    pub fn read_all(document: &Document) -> Result<Vec<Self>, Mistake> {
+    pub fn read_all(document: &Document) -> Result<Vec<Self>, Error> {
         document.variants::<Settings>(MAX_RUNS)?.iter().map(Self::read).collect()
     }
 
@@ -49,7 +49,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The same as [`Scenario::load`].
-    pub fn read(document: &Document) -> Result<Self, Mistake> {
+    pub fn read(document: &Document) -> Result<Self, Error> {
         let settings: Settings = document.read()?;
         let of_document = Written::of(document, &settings)?;
         check_name(document, &settings.name)?;
@@ -84,7 +84,7 @@ impl Scenario {
             emulation: settings.emulation,
             simulation: settings.simulation,
             failures,
-            workload_place: document.mistake("workload.0.bytes", "").place,
+            workload_place: document.error("workload.0.bytes", "").location,
             written: of_document,
         };
         scenario.written.set_condition(&scenario.condition);
@@ -139,10 +139,10 @@ impl ConWeave {
 
 /// Checks that frames have the hashed fields, detours have groups, and switches hash the entropy
 /// values by which Host DR names paths.
-fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Error> {
     let Network { switching, groups, .. } = &scenario.network;
     let Switching { schemes, hash, .. } = switching;
-    switching.check(*groups).map_err(|error| document.mistake("switch.scheme", error.to_string()))?;
+    switching.check(*groups).map_err(|error| document.error("switch.scheme", error.to_string()))?;
     let has_label = hash.fields != HashFields::FlowLabel || scenario.is_v6();
     allow(document, has_label, "switch.hash_fields", || {
         "IPv4 has no flow label; allowed: `ip = 6` in `[transport]`, or other `hash_fields`".into()
@@ -161,7 +161,7 @@ fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistak
     })
 }
 
-fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> {
+fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Error> {
     let seeds = Seeds::all(&settings.seeds);
     allow(document, seeds.len() <= MAX_SEEDS, "seeds", || {
         format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())
@@ -171,11 +171,11 @@ fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> 
     match (one, several) {
         (_, (false, _)) | ((_, true), (_, false)) => Ok(vec![settings.seed]),
         ((false, _), _) | ((_, false), (_, true)) => Ok(seeds),
-        _ => Err(document.mistake("seeds", "`seed` and `seeds`; allowed: one of the two")),
+        _ => Err(document.error("seeds", "`seed` and `seeds`; allowed: one of the two")),
     }
 }
 
-fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
+fn check_name(document: &Document, name: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     allow(document, name.chars().all(plain) && !name.starts_with('.'), "name", || {
         let rule = "letters, digits, `-`, `_` and `.`, no `.` first, since a folder is named so";
@@ -183,12 +183,7 @@ fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     })
 }
 
-fn failures(
-    document: &Document,
-    settings: &Settings,
-    seed: u64,
-    network: &Network,
-) -> Result<Option<Failures>, Mistake> {
+fn failures(document: &Document, settings: &Settings, seed: u64, network: &Network) -> Result<Option<Failures>, Error> {
     let path = "simulation.failures";
     let SimulationSettings { failures, dead_cables_percent, .. } = &settings.simulation;
     let (file, source, name) = match (failures, dead_cables_percent) {
@@ -198,7 +193,7 @@ fn failures(
         }
         (Some(_), Some(_)) => {
             let message = "`failures` and `dead_cables_percent`; allowed: one of the two";
-            return Err(document.mistake(path, message));
+            return Err(document.error(path, message));
         }
         (Some(name), None) => {
             let (file, source) = read_file(document, path, name, "a failure file", FailureFile::parse)?;
@@ -219,24 +214,24 @@ fn random_failures(
     settings: &Settings,
     seed: u64,
     network: &Network,
-) -> Result<(Vec<RandomFailure>, Vec<String>), Mistake> {
+) -> Result<(Vec<RandomFailure>, Vec<String>), Error> {
     let convergence_ps = settings.routing.convergence_us.ps();
     let read = |(index, failure): (usize, &FailureSettings)| failure.failure(document, index, network, convergence_ps);
     let random: Vec<_> = settings.failure.iter().enumerate().map(read).collect::<Result<_, _>>()?;
     let place = |(index, failure): (usize, &FailureSettings)| {
-        document.mistake(&format!("failure.{index}.{}", failure.field()), "").place
+        document.error(&format!("failure.{index}.{}", failure.field()), "").location
     };
     let places: Vec<_> = settings.failure.iter().enumerate().map(place).collect();
     // Checks the draw with the scenario's seed; other seeds are checked when they run.
     let context = FailureContext { network, seed, until_ps: u64::MAX, packet_bytes: 0 };
     match FailureFile::default().and(random.clone()).events(&context) {
-        Err(DrawError::Random { index, message }) => Err(Mistake { place: places[index].clone(), message }),
+        Err(DrawError::Random { index, message }) => Err(Error { location: places[index].clone(), message }),
         _ => Ok((random, places)),
     }
 }
 
 /// Checks the thresholds in bytes at the rate of every link.
-fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
+fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Error> {
     allow(document, !matches!(scenario.queue.limit, QueueLength::Percent(_)), "queue.limit", || {
         "`limit` is a percentage of itself; allowed: bytes, packets or bdp".into()
     })?;
@@ -278,7 +273,7 @@ fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
 }
 
 /// Checks that a port of `link` has room for a full packet, and all lengths for their type.
-fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &Thresholds) -> Result<(), Mistake> {
+fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &Thresholds) -> Result<(), Error> {
     let (packet, control) = (scenario.packet_bytes(), scenario.largest_control_bytes());
     let lengths = [
         ("limit", queue.limit_bytes, packet, "a full packet"),
@@ -300,7 +295,7 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
     Ok(())
 }
 
-fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Error> {
     let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {
         CompileError::Periodic(link) | CompileError::Changes { link, .. } | CompileError::Rate { link, .. } => {
@@ -317,5 +312,5 @@ fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake>
     let event = scenario.link_events.get(culprit);
     let is_node = event.is_some_and(|event| LinkPattern::new(&event.name).is_node());
     let field = if is_node { "node" } else { "link" };
-    Err(document.mistake(&format!("link_event.{culprit}.{field}"), error.to_string()))
+    Err(document.error(&format!("link_event.{culprit}.{field}"), error.to_string()))
 }

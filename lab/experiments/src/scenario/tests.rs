@@ -21,12 +21,12 @@ kind = "cross-leaf-permutation"
 bytes = "1 MiB"
 "#;
 
-fn parse(text: &str) -> Result<Scenario, Mistake> {
+fn parse(text: &str) -> Result<Scenario, Error> {
     Scenario::parse(Path::new("dir/small.toml"), text)
 }
 
 /// Assigns what `text` says: `path=value`.
-fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
+fn set(document: &mut Document, text: &str) -> Result<(), Error> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
 }

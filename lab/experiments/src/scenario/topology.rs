@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 use super::mistake::{allow, list, read_file};
 use crate::memory::fits_memory;
@@ -66,7 +66,7 @@ fn latency_us() -> Micros {
 }
 
 impl Topology {
-    pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
+    pub(super) fn network(&self, document: &Document) -> Result<Network, Error> {
         let of_size = |size: Size| check_size(document, "topology.kind", &size);
         let network = match self {
             Self::LeafSpine(settings) => of_size(settings.size()).map(|()| settings.network())?,
@@ -85,19 +85,19 @@ impl Topology {
                 file.network()
             }
         };
-        network.check().map_err(|error| document.mistake("topology.kind", error.to_string()))?;
+        network.check().map_err(|error| document.error("topology.kind", error.to_string()))?;
         Ok(network)
     }
 }
 
-fn check_fat_tree(document: &Document, tree: &FatTree) -> Result<(), Mistake> {
+fn check_fat_tree(document: &Document, tree: &FatTree) -> Result<(), Error> {
     let FatTree { aggs_per_pod, cores, .. } = *tree;
     allow(document, cores.is_multiple_of(aggs_per_pod), "topology.cores", || {
         format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs_per_pod}")
     })
 }
 
-fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mistake> {
+fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Error> {
     let Dragonfly { groups, routers_per_group, global_cables, .. } = *dragonfly;
     let (cables, others) = (routers_per_group * global_cables, groups - 1);
     allow(document, cables.is_multiple_of(others), "topology.global_cables", || {
@@ -106,13 +106,13 @@ fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mis
 }
 
 /// Returns an error at `path` for a fabric that is too large for its tables or for memory.
-fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Mistake> {
-    size.check().map_err(|message| document.mistake(path, message))?;
+fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Error> {
+    size.check().map_err(|message| document.error(path, message))?;
     fits_memory("the fabric and its routes", size.memory_bytes(), "fewer hosts, switches or cables")
-        .map_err(|message| document.mistake(path, message))
+        .map_err(|message| document.error(path, message))
 }
 
-fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[GraphLink]) -> Result<Network, Mistake> {
+fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[GraphLink]) -> Result<Network, Error> {
     let leaves = hosts.len().min(switches.len());
     let size = Size { hosts: hosts.len(), switches: switches.len(), leaves, cables: links.len() };
     check_size(document, "topology.kind", &size)?;
@@ -127,7 +127,7 @@ fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[Gr
         let end = |field: &str, name: &str| {
             network.node(name).ok_or_else(|| {
                 let message = format!("there is no node `{name}`; allowed: {}", list(hosts.iter().chain(switches)));
-                document.mistake(&format!("topology.link.{index}.{field}"), message)
+                document.error(&format!("topology.link.{index}.{field}"), message)
             })
         };
         let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spray_core::path::BalancerKind;
 
-use super::{Axis, Document, Mistake, Settings};
+use super::{Axis, Document, Error, Settings};
 
 /// The settings a scenario was made of.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Written {
 }
 
 impl Written {
-    pub(super) fn of(document: &Document, settings: &Settings) -> Result<Self, Mistake> {
+    pub(super) fn of(document: &Document, settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
             axes: document.axes().to_vec(),
             given: document.resolved::<Settings>()?,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use spray_capture::Shared;
+use spray_capture::Observer;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
@@ -45,7 +45,7 @@ impl Prepared for Simulation<'_> {
         &self,
         balancer: BalancerKind,
         seed: u64,
-        watch: Option<&Shared>,
+        watch: Option<&Observer>,
         tell: Tell<'_>,
         _: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
@@ -92,7 +92,7 @@ impl<'a> Simulation<'a> {
         balancer: BalancerKind,
         seed: u64,
         events: &[LinkEvent],
-        watch: Option<&Shared>,
+        watch: Option<&Observer>,
     ) -> Result<RunResult, EngineError> {
         let scenario = self.scenario;
         let plan = scenario.plan(seed);
@@ -146,7 +146,7 @@ impl<'a> Simulation<'a> {
         if let Some(watch) = watch {
             let first = first_flows(specs.iter().map(|flow| flow.connection));
             let mut watch = watch.lock();
-            watch.settle(i64::MAX);
+            watch.flush(i64::MAX);
             for (at_ps, flow, event) in &outcome.events {
                 watch.report(at_ps.cast_signed(), first[*flow as usize], event);
             }

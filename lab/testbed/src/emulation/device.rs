@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::HostLink;
 use spray_nic::Time;
-use spray_nic::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
+use spray_nic::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 use spray_pipeline::hash::mix;
 use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
@@ -99,7 +99,7 @@ impl<D: Device> EmulatedDevice<D> {
     }
 
     pub(crate) fn new(inner: D, emulation: Option<Emulation>) -> Self {
-        let frames = inner.census().total;
+        let frames = inner.frame_counts().total;
         let host = emulation.map(|emulation| HostState {
             link: HostLink::new(emulation.link_bps, emulation.link_latency_ps),
             emulation,
@@ -197,7 +197,7 @@ impl<D: Device> EmulatedDevice<D> {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return };
         host.emulation.turn.handled(now_ps);
         host.quiet_polls += 1;
-        if host.quiet_polls >= POLLS_PER_FLUSH || inner.census().free == 0 {
+        if host.quiet_polls >= POLLS_PER_FLUSH || inner.frame_counts().free == 0 {
             host.flush(inner);
         }
         host.pass_turn(inner);
@@ -458,7 +458,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
     /// When the host's link is free; never while there is no room for another frame.
     fn ready_at(&self) -> Time {
         let Some(host) = &self.host else { return Time::ZERO };
-        let has_room = host.waiting.len() < MAX_BEFORE_TURN && self.inner.census().free > 0;
+        let has_room = host.waiting.len() < MAX_BEFORE_TURN && self.inner.frame_counts().free > 0;
         match has_room {
             true if host.link.free_ps() <= host.now_ps => Time::ZERO,
             true => Time::ZERO.after(host.link.free_ps()),
@@ -477,8 +477,8 @@ impl<D: Device> DeviceHealth for EmulatedDevice<D> {
         self.inner.stats()
     }
 
-    fn census(&self) -> FrameCensus {
-        self.inner.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.inner.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

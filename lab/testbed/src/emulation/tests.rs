@@ -127,7 +127,7 @@ impl Rig {
         for host in self.hosts {
             let device = host.into_device().into_inner();
             device.audit().unwrap();
-            assert_eq!(device.census().held, 0);
+            assert_eq!(device.frame_counts().held, 0);
         }
         self.network.audit().unwrap();
     }

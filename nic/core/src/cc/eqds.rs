@@ -158,7 +158,7 @@ impl CongestionControl for Eqds {
     }
 
     /// Like a lost packet, it uses credit.
-    fn on_gone_back(&mut self, bytes: u32) {
+    fn on_go_back(&mut self, bytes: u32) {
         let state = &mut self.state;
         state.speculating = false;
         state.wanted = state.wanted.saturating_add(u64::from(bytes));

@@ -170,7 +170,7 @@ impl Nscc {
     //= docs/specs/nscc.md#NSC-10 losses
     pub(super) fn adapt_to_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
-        self.on_gone_back(bytes);
+        self.on_go_back(bytes);
         if !cause.is_trim() {
             return false;
         }
@@ -181,7 +181,7 @@ impl Nscc {
     }
 
     //= docs/specs/nscc.md#NSC-10 losses
-    pub(super) fn take_off(&mut self, bytes: u32) {
+    pub(super) fn decrease_by(&mut self, bytes: u32) {
         self.state.window = self.state.window.saturating_sub(u64::from(bytes) << FRACTION_BITS);
         self.limit();
     }
@@ -267,11 +267,11 @@ impl CongestionControl for Nscc {
 
     fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
         if !self.adapt_to_loss(now, bytes, cause) {
-            self.take_off(bytes);
+            self.decrease_by(bytes);
         }
     }
 
-    fn on_gone_back(&mut self, bytes: u32) {
+    fn on_go_back(&mut self, bytes: u32) {
         self.state.in_flight = self.state.in_flight.saturating_sub(u64::from(bytes));
     }
 

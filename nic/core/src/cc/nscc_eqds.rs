@@ -35,14 +35,14 @@ impl CongestionControl for NsccEqds {
     //= docs/specs/nscc-eqds.md#NSE-3 trimmed by the last port
     fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
         if !self.window.adapt_to_loss(now, bytes, cause) && cause != LossCause::TrimmedLast {
-            self.window.take_off(bytes);
+            self.window.decrease_by(bytes);
         }
         self.credit.on_loss(now, bytes, cause);
     }
 
-    fn on_gone_back(&mut self, bytes: u32) {
-        self.window.on_gone_back(bytes);
-        self.credit.on_gone_back(bytes);
+    fn on_go_back(&mut self, bytes: u32) {
+        self.window.on_go_back(bytes);
+        self.credit.on_go_back(bytes);
     }
 
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {

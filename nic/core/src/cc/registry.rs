@@ -8,7 +8,7 @@ use super::{
     AckInfo, CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, LossCause, MSwift, Now, Nscc,
     NsccEqds, Path, Scheme, Time,
 };
-use crate::kinds::{Own, UnknownName, forward, kinds};
+use crate::kinds::{Custom, UnknownName, forward, kinds};
 
 kinds! {
     /// The congestion controls by name.
@@ -18,7 +18,7 @@ kinds! {
     #[repr(u8)]
     AnyCc or Box<dyn CongestionControl>;
     /// The settings of one congestion control.
-    ControlConfig or OwnCc;
+    ControlConfig or CustomCc;
     /// The settings of every congestion control, under its name.
     CcSchemes;
     /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
@@ -41,7 +41,7 @@ kinds! {
 }
 
 /// The constructor of another crate's congestion control.
-pub type OwnCc = Own<MakeCc>;
+pub type CustomCc = Custom<MakeCc>;
 
 /// Creates a congestion control for a new connection over a path.
 pub type MakeCc = dyn Fn(&Path) -> Box<dyn CongestionControl> + Send + Sync;
@@ -73,7 +73,7 @@ impl CongestionControl for AnyCc {
         #[inline(always)]
         fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo);
         fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause);
-        fn on_gone_back(&mut self, bytes: u32);
+        fn on_go_back(&mut self, bytes: u32);
         #[inline(always)]
         fn on_send(&mut self, now: Now<'_>, bytes: u32);
         fn window_bytes(&self, path: &Path) -> u64;

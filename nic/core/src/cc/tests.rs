@@ -269,7 +269,7 @@ proptest! {
         };
         let control = kind.config(&schemes);
         let windows = Path { initial_window_bytes, max_window_bytes, ..reference() };
-        let path = Path { packet_bytes, base_rtt_ps, link_bps, catch_up_packets, ..windows }.sanitised();
+        let path = Path { packet_bytes, base_rtt_ps, link_bps, catch_up_packets, ..windows }.clamped();
         let mut cc = AnyCc::new(&control, &path);
         for (steps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
             let now = path.at(at_step(steps));

@@ -10,7 +10,7 @@ use crate::path::BalancerConfig;
 use crate::units::Gbps;
 
 /// Settings of one connection, the same type for both halves. [`Sender::new`](super::Sender::new)
-/// and [`Receiver::new`](super::Receiver::new) bring values into range ([`FlowConfig::sanitised`]).
+/// and [`Receiver::new`](super::Receiver::new) bring values into range ([`FlowConfig::clamped`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
     /// Payload of a full packet, in bytes, 1 to 65,535. The two ends may differ.
@@ -119,10 +119,10 @@ impl FlowConfig {
     }
 
     /// Returns the settings with every value brought into its range.
-    pub fn sanitised(mut self) -> Self {
+    pub fn clamped(mut self) -> Self {
         self.payload_bytes = self.payload_bytes.clamp(1, u32::from(u16::MAX));
         self.header_bytes = self.header_bytes.min(u32::from(u16::MAX));
-        self.path = Path { packet_bytes: self.packet_bytes(), ..self.path }.sanitised();
+        self.path = Path { packet_bytes: self.packet_bytes(), ..self.path }.clamped();
         self.window_packets = self.window_packets.clamp(1, MAX_WINDOW_PACKETS).next_power_of_two();
         self.ack_every = self.ack_every.clamp(1, MAX_ACK_EVERY);
         self.ack_evs = self.ack_evs.clamp(1, spray_wire::MAX_ECHOES as u32 + 1);
@@ -150,8 +150,8 @@ impl FlowConfig {
     pub fn accepts(&self, terms: &Terms) -> bool {
         (1..=MAX_WINDOW_PACKETS).contains(&terms.window_packets)
             && (1..=MAX_ACK_EVERY).contains(&terms.ack_every)
-            && terms.max_payload >= self.payload_bytes.min(LEAST_PAYLOAD_BYTES)
-            && terms.max_data >= self.max_data_bytes.min(LEAST_PAYLOAD_BYTES.into())
+            && terms.max_payload >= self.payload_bytes.min(MIN_PAYLOAD_BYTES)
+            && terms.max_data >= self.max_data_bytes.min(MIN_PAYLOAD_BYTES.into())
     }
 
     /// Returns the credit for a sender that sends nothing: what packet window and grant admit.
@@ -175,7 +175,7 @@ const MAX_ACK_EVERY: u32 = 255;
 
 /// Least payload to which a peer may limit packets, unless ours are smaller. Frames have about 120
 /// bytes of headers: less payload would make most of the traffic headers. Every IP path carries it.
-pub const LEAST_PAYLOAD_BYTES: u32 = 256;
+pub const MIN_PAYLOAD_BYTES: u32 = 256;
 
 /// Packets in the initial window of a connection that learns its path. A queue on a slow path holds
 /// them; 400 Gb/s carry them, at 4 KiB each, in 2.6 us.

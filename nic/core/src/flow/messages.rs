@@ -1,27 +1,27 @@
 //! Messages: the sender segments them into packets, the receiver reassembles them.
 //! Packet path: T3 and R5 of `docs/architecture.md`.
 
+mod completed_numbers;
 #[cfg(any(test, feature = "lab"))]
-mod coded;
-mod numbers;
+mod erasure;
+mod memory_limit;
 mod reassembly;
-mod room;
 mod table;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-#[cfg(any(test, feature = "lab"))]
-pub(super) use self::coded::Coded;
+pub(super) use self::completed_numbers::CompletedNumbers;
 #[cfg(test)]
-pub(super) use self::numbers::MOST_MISSING;
-pub(super) use self::numbers::Numbers;
+pub(super) use self::completed_numbers::MOST_MISSING;
+#[cfg(any(test, feature = "lab"))]
+pub(super) use self::erasure::Coded;
 pub use self::reassembly::{Part, PayloadSlot};
 pub(super) use self::reassembly::{Placed, Reassembly};
 pub use self::table::HashKey;
 #[cfg(test)]
 pub(super) use self::{
-    room::SLACK_BYTES,
+    memory_limit::SLACK_BYTES,
     table::{Incoming, Table},
 };
 use super::config::MESSAGE_SLOTS;
@@ -52,7 +52,7 @@ struct Outgoing {
     cut: u64,
     first_psn: u64,
     /// Packets not acknowledged yet, sent or not.
-    open_packets: u64,
+    unacked_packets: u64,
     delivered_at: Time,
 }
 
@@ -80,8 +80,8 @@ impl Segmenter {
             return false;
         }
         //= docs/specs/transport.md#TRN-1 packets of a message
-        let open_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
-        let outgoing = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
+        let unacked_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
+        let outgoing = Outgoing { message, bytes, unacked_packets, ..Outgoing::default() };
         match self.slots.get_mut(slot_of(self.newest)) {
             Some(slot) => *slot = outgoing,
             // Numbers are consecutive, so the first missing slot is the next one.
@@ -114,7 +114,7 @@ impl Segmenter {
     }
 
     #[inline]
-    pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
+    pub(super) fn on_sent(&mut self, segment: &Segment, psn: u64) {
         let outgoing = &mut self.slots[usize::from(segment.slot)];
         if segment.offset == 0 {
             outgoing.first_psn = psn;
@@ -127,7 +127,7 @@ impl Segmenter {
     }
 
     #[inline]
-    pub(super) fn again(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
+    pub(super) fn resegment(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
         let outgoing = &self.slots[usize::from(slot)];
         Segment {
             slot,
@@ -142,8 +142,8 @@ impl Segmenter {
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];
-        outgoing.open_packets -= 1;
-        if outgoing.open_packets > 0 {
+        outgoing.unacked_packets -= 1;
+        if outgoing.unacked_packets > 0 {
             return false;
         }
         outgoing.delivered_at = now;
@@ -165,7 +165,7 @@ impl Segmenter {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    pub(super) fn uncut_packets(&self) -> u64 {
+    pub(super) fn unsegmented_packets(&self) -> u64 {
         let waiting = self.newest.wrapping_sub(self.cutting);
         let packets = |ahead| {
             let outgoing = &self.slots[slot_of(self.cutting.wrapping_add(ahead))];

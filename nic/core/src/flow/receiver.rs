@@ -2,8 +2,8 @@
 
 mod acks;
 #[cfg(any(test, feature = "lab"))]
-mod coded;
-mod go_back;
+mod erasure;
+mod go_back_n;
 mod order;
 mod pending;
 mod pull;
@@ -14,13 +14,13 @@ use alloc::collections::VecDeque;
 use spray_wire::{Ack, Data, EvPort, Nack, Section};
 
 use self::order::Order;
-pub use self::order::{Degrees, OrderStats};
+pub use self::order::{OrderStats, ReorderDegrees};
 use self::pending::Pending;
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
-use super::messages::{HashKey, Numbers, PayloadSlot, Placed, Reassembly};
+use super::messages::{CompletedNumbers, HashKey, PayloadSlot, Placed, Reassembly};
 use crate::Time;
-use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
+use crate::loss::{Bits, Evidence, GapDetector, GoBackN, Received, ReceiverConfig, Repair};
 
 /// A data frame as received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,12 +38,12 @@ pub struct Arrival {
     /// Whether the last port of the path trimmed it, by its DSCP.
     pub last_port: bool,
     /// Whether it arrived on another shard's queue and was handed over.
-    pub astray: bool,
+    pub misrouted: bool,
 }
 
 /// What the receiver did with a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accept {
+pub enum DataOutcome {
     /// First arrival. Copy the payload, if there is a `place`, to `offset` of its buffer.
     New {
         /// Where the payload goes.
@@ -95,7 +95,7 @@ pub struct Receiver {
     nacks: VecDeque<Nack>,
     /// NACKs of missing packets that may be queued now.
     nacks_left: u16,
-    watch: SectionWatch,
+    watch: GapDetector,
     pending: Pending,
     grant: Grant,
     pull: PullTarget,
@@ -124,7 +124,7 @@ struct PullTarget {
 impl Receiver {
     /// Creates a receiver.
     pub fn new(config: &FlowConfig) -> Self {
-        let config = config.sanitised();
+        let config = config.clamped();
         let window_packets = config.window_packets;
         let go_back = match &config.receiver {
             ReceiverConfig::GoBackN(own) => Some(GoBackN::new(own)),
@@ -140,13 +140,13 @@ impl Receiver {
             ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
             ack_gaps: matches!(config.receiver, ReceiverConfig::Irn(_)),
-            repair: if go_back.is_some() { Repair::GoBack } else { Repair::Resend },
+            repair: if go_back.is_some() { Repair::GoBackN } else { Repair::Selective },
             go_back: go_back.unwrap_or_default(),
             reassembly: Reassembly::new(window_packets, config.payload_bytes, config.max_message_bytes),
             completed: VecDeque::new(),
             nacks: VecDeque::new(),
             nacks_left: NACKS_AT_ONCE,
-            watch: SectionWatch::new(window_packets),
+            watch: GapDetector::new(window_packets),
             pending: Pending::default(),
             grant: Grant {
                 window_bytes: config.max_data_bytes,
@@ -168,38 +168,38 @@ impl Receiver {
 
     /// Treats messages before `first` as complete. Call it before the first frame.
     pub fn expect_message(&mut self, first: u32) {
-        self.reassembly.numbers = Numbers::starting_at(first);
+        self.reassembly.numbers = CompletedNumbers::starting_at(first);
     }
 
     /// Takes a data frame with valid checksums and cookie.
     #[inline]
-    pub fn on_data(&mut self, now: Time, arrival: &Arrival) -> Accept {
+    pub fn on_data(&mut self, now: Time, arrival: &Arrival) -> DataOutcome {
         //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
         self.nacks_left = (self.nacks_left + NACKS_PER_FRAME).min(NACKS_AT_ONCE);
         if arrival.data.trailer {
             self.on_trailer(arrival);
-            return Accept::Trailer;
+            return DataOutcome::Trailer;
         }
         self.stats.frames += 1;
         let accept = match self.repair {
-            Repair::Resend => self.on_packet(now, arrival),
+            Repair::Selective => self.on_packet(now, arrival),
             #[cfg(any(test, feature = "lab"))]
-            Repair::IdealCode => self.on_coded(now, arrival),
-            Repair::GoBack => self.on_in_order(now, arrival),
+            Repair::ErasureCode => self.on_coded(now, arrival),
+            Repair::GoBackN => self.on_in_order(now, arrival),
         };
         match accept {
-            Accept::New { .. } | Accept::Trailer => {}
-            Accept::Duplicate => {
+            DataOutcome::New { .. } | DataOutcome::Trailer => {}
+            DataOutcome::Duplicate => {
                 self.stats.duplicates += 1;
                 self.on_duplicate(now, arrival);
             }
-            Accept::Trimmed => self.on_trimmed(arrival),
-            Accept::OutOfOrder => self.on_out_of_order(now, arrival),
-            Accept::OutOfWindow => {
+            DataOutcome::Trimmed => self.on_trimmed(arrival),
+            DataOutcome::OutOfOrder => self.on_out_of_order(now, arrival),
+            DataOutcome::OutOfWindow => {
                 self.stats.out_of_window += 1;
                 self.on_arrival(now, arrival, true);
             }
-            Accept::Invalid => self.stats.invalid += 1,
+            DataOutcome::Invalid => self.stats.invalid += 1,
         }
         accept
     }
@@ -225,7 +225,7 @@ impl Receiver {
             marked_packets: pending.marked_packets,
             marked: pending.marked,
             trimmed: pending.trimmed,
-            astray: pending.astray,
+            misrouted: pending.misrouted,
             max_data: self.grant.advertised,
             echoes: pending.echoes,
         };
@@ -306,33 +306,33 @@ impl Receiver {
 
     /// Takes a data frame; the first one of each packet counts for its message.
     #[inline]
-    fn on_packet(&mut self, now: Time, arrival: &Arrival) -> Accept {
+    fn on_packet(&mut self, now: Time, arrival: &Arrival) -> DataOutcome {
         let data = &arrival.data;
         //= docs/specs/transport.md#TRN-51 duplicates
         if data.psn < self.cumulative {
-            return Accept::Duplicate;
+            return DataOutcome::Duplicate;
         }
         //= docs/specs/transport.md#TRN-50 beyond the window
         if data.psn - self.cumulative >= self.window_packets {
-            return Accept::OutOfWindow;
+            return DataOutcome::OutOfWindow;
         }
         if self.received.contains(data.psn) {
-            return Accept::Duplicate;
+            return DataOutcome::Duplicate;
         }
         if arrival.trimmed {
-            return Accept::Trimmed;
+            return DataOutcome::Trimmed;
         }
         if self.completed.len() >= COMPLETED_SLOTS {
-            return Accept::OutOfWindow;
+            return DataOutcome::OutOfWindow;
         }
         //= docs/specs/transport.md#TRN-57 granting
         let bytes = u64::from(data.payload_bytes);
         if bytes > self.grant.limit().saturating_sub(self.stats.bytes) {
-            return Accept::Invalid;
+            return DataOutcome::Invalid;
         }
         let place = match self.reassembly.place(data) {
-            Placed::Rejected => return Accept::Invalid,
-            Placed::NoRoom => return Accept::OutOfWindow,
+            Placed::Rejected => return DataOutcome::Invalid,
+            Placed::NoRoom => return DataOutcome::OutOfWindow,
             Placed::Part(place) => place,
             Placed::Complete(place) => {
                 self.on_complete(data);
@@ -340,7 +340,7 @@ impl Receiver {
             }
         };
         self.on_new(now, arrival);
-        Accept::New { place: (bytes > 0).then_some(place) }
+        DataOutcome::New { place: (bytes > 0).then_some(place) }
     }
 
     //= docs/specs/transport.md#TRN-52 placing payload
@@ -376,7 +376,7 @@ impl Receiver {
         self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
         // A trimmed trailer may have overtaken its packets. Go-back-n has its own NACKs.
-        if ahead < self.window_packets && !arrival.trimmed && self.repair != Repair::GoBack {
+        if ahead < self.window_packets && !arrival.trimmed && self.repair != Repair::GoBackN {
             self.check_section(arrival, true);
         }
         //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
@@ -391,7 +391,7 @@ impl Receiver {
     /// Queues a NACK for each packet that a frame proves lost, if there is room.
     fn check_section(&mut self, arrival: &Arrival, again: bool) {
         let Self { watch, received, nacks, nacks_left, cumulative, highest, stats, .. } = self;
-        let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
+        let arrived = Received { received, cumulative: *cumulative, highest: *highest };
         let evidence = Evidence { psn: arrival.data.psn, section: arrival.data.section, again };
         watch.check(&arrived, &evidence, |psn| {
             let queued = *nacks_left > 0 && queue(nacks, nack(arrival, psn, 0, true));
@@ -416,7 +416,7 @@ impl Receiver {
         self.stats.trimmed += 1;
         self.stats.trimmed_last += u64::from(arrival.last_port);
         //= docs/specs/go-back-n.md#GBN-1 accepted packets
-        if self.repair == Repair::GoBack {
+        if self.repair == Repair::GoBackN {
             return;
         }
         let data = &arrival.data;

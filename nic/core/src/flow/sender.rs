@@ -1,12 +1,12 @@
 //! The sending half of a connection: what goes next over which path, and effects of feedback.
 //! Packet path: T3 of `docs/architecture.md`.
 
-#[cfg(any(test, feature = "lab"))]
-mod coded;
 mod credit;
 mod drains;
+#[cfg(any(test, feature = "lab"))]
+mod erasure;
 mod feedback;
-mod go_back;
+mod go_back_n;
 mod learning;
 mod output;
 mod path_model;
@@ -20,9 +20,9 @@ mod timers;
 use alloc::boxed::Box;
 
 use self::output::data;
-pub use self::output::{Full, SenderEvent, Transmit};
+pub use self::output::{QueueFull, SenderEvent, Transmit};
 use self::path_model::calibration::Calibration;
-use self::path_model::right_queue::RightQueue;
+use self::path_model::rss_queue::RssQueue;
 use self::recovery::Recovery;
 use self::state::grant::Grant;
 pub use self::state::limits::{Limit, Limits};
@@ -38,7 +38,7 @@ use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
 use crate::now::Path;
-use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
+use crate::path::{self, Admission, AnyBalancer, Balancer, Features, PathHistory, SendInfo};
 use crate::rng::Rng;
 
 /// The sending half of one connection.
@@ -55,9 +55,9 @@ use crate::rng::Rng;
 #[derive(Debug)]
 pub struct Sender {
     balancer: AnyBalancer,
-    offers: Offers,
+    features: Features,
     /// Present after misrouted packets.
-    right_queue: Option<Box<RightQueue>>,
+    rss_queue: Option<Box<RssQueue>>,
     cc: AnyCc,
     uses_credit: bool,
     path: Path,
@@ -94,19 +94,19 @@ const OUTDATED: Backoff = 2;
 impl Sender {
     /// Creates a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut Rng) -> Self {
-        let config = config.sanitised();
+        let config = config.clamped();
         let window_packets = config.window_packets.min(peer_window_packets.max(1)).min(config.cap_packets());
         let mut balancer = AnyBalancer::new(&config.balancer, &config.path, rng);
         balancer.on_control(&config.cc, &config.path);
         let cc = AnyCc::new(&config.cc, &config.path);
-        let offers = balancer.offers();
+        let features = balancer.features();
         let mut recovery = Recovery::new(&config, window_packets);
-        if offers.gap_rule && config.receiver == ReceiverConfig::Selective {
-            recovery.quicken();
+        if features.gap_rule && config.receiver == ReceiverConfig::Selective {
+            recovery.set_quick_gap_rule();
         }
         Self {
-            offers,
-            right_queue: None,
+            features,
+            rss_queue: None,
             balancer,
             uses_credit: cc.uses_credit(),
             cc,
@@ -127,20 +127,20 @@ impl Sender {
             stamp: Time::ZERO,
             draining_since: None,
             probes: Probes::default(),
-            calibration: config.learns_path.then(|| Box::new(Calibration::new(&config, offers.reuses))),
+            calibration: config.learns_path.then(|| Box::new(Calibration::new(&config, features.reuses))),
             stats: SenderStats::default(),
             limits: Limits::default(),
         }
     }
 
     /// Returns the balancer's knowledge of the peer's paths. Call it when the connection ends.
-    pub fn remember(&self) -> Option<Remembered> {
-        self.balancer.remember()
+    pub fn path_history(&self) -> Option<PathHistory> {
+        self.balancer.path_history()
     }
 
-    /// Passes the balancer the result of [`Sender::remember`]. Call it before any packet.
-    pub fn recall(&mut self, now: Time, learned: &Remembered) {
-        self.balancer.recall(self.path.at(now), learned);
+    /// Passes the balancer the result of [`Sender::path_history`]. Call it before any packet.
+    pub fn restore_history(&mut self, now: Time, learned: &PathHistory) {
+        self.balancer.restore_history(self.path.at(now), learned);
     }
 
     /// Queues a message of `bytes` under the caller's number, which the receiver sees. Numbers of
@@ -148,12 +148,12 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages have no polled delivery
+    /// [`QueueFull`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages have no polled delivery
     /// event.
-    pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), Full> {
+    pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), QueueFull> {
         let idle = self.is_idle();
         if !self.segmenter.push(message, bytes) {
-            return Err(Full);
+            return Err(QueueFull);
         }
         if self.uses_credit {
             self.cc.on_queued(&self.path, self.segmenter.wire_bytes(bytes, self.frames.header_bytes), idle);
@@ -264,19 +264,19 @@ impl Sender {
 
     #[inline]
     fn may_have_control(&self) -> bool {
-        let Offers { probing, sections, .. } = self.offers;
+        let Features { probing, sections, .. } = self.features;
         probing | sections | self.uses_credit | self.retry.is_due(Awaited::Grant)
     }
 
     #[inline(never)]
     fn poll_control(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         //= docs/specs/transport.md#TRN-7 order of sending
-        if self.offers.probing
+        if self.features.probing
             && let Some(probe) = self.poll_probe(now)
         {
             return Some(probe);
         }
-        if self.offers.sections
+        if self.features.sections
             && let Some(trailer) = self.poll_trailer(now)
         {
             return Some(trailer);
@@ -304,7 +304,7 @@ impl Sender {
         let ev = self.choose_ev(now, &packet, rng, publisher);
         self.cc.on_send(self.path.at(now), bytes);
         self.recovery.in_flight_bytes += u64::from(bytes);
-        let now = if self.offers.sections { self.stamp(now) } else { now };
+        let now = if self.features.sections { self.stamp(now) } else { now };
         if lost.is_some() {
             self.send_again(now, ev, publisher);
         } else {
@@ -312,7 +312,7 @@ impl Sender {
         }
         let ack_now = lost.is_some() || segment.is_last() || self.stalls_after(bytes);
         let mut data = data(now, psn, &segment, ack_now, lost.is_some());
-        if self.offers.sections {
+        if self.features.sections {
             data.section = self.balancer.section();
         }
         Some(Transmit::Data { data, ev })
@@ -321,7 +321,7 @@ impl Sender {
     //= docs/specs/transport.md#TRN-41 repeated timeouts
     #[inline]
     fn choose_ev(&mut self, now: Time, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
-        let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses && !self.offers.scouts;
+        let is_outdated = self.recovery.backoff >= OUTDATED && self.features.reuses && !self.features.scouts;
         let wants_choice = publisher.wants_choices();
         let choice = if wants_choice && !is_outdated { self.balancer.next_choice() } else { Choice::Explored };
         let ev = match is_outdated {
@@ -329,7 +329,7 @@ impl Sender {
             false => self.balancer.next_ev(self.path.at(now), packet, rng),
         };
         //= docs/specs/transport.md#TRN-65 the value that it corresponds to
-        let ev = self.right_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into(), rng));
+        let ev = self.rss_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into(), rng));
         if wants_choice {
             publisher.on_choice(now, ev, self.path.evs.into(), choice);
         }
@@ -340,7 +340,7 @@ impl Sender {
     /// ones follow lost ones, and need a sequence number and room in the peer's grant.
     #[inline]
     fn next_segment(&mut self, now: Time) -> Option<(Segment, Option<u64>)> {
-        if self.offers.lowest_first {
+        if self.features.lowest_first {
             self.recovery.scoreboard.lowest_lost_first();
         }
         if let Some((psn, record)) = self.recovery.scoreboard.first_lost() {
@@ -349,7 +349,7 @@ impl Sender {
                 self.paced_until = self.recovery.held_until;
                 return self.wait_for(Limit::Pacing);
             }
-            return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
+            return Some((self.segmenter.resegment(record.message, psn, record.payload_bytes), Some(psn)));
         }
         //= docs/specs/irn.md#IRN-4 new packets
         let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
@@ -377,7 +377,7 @@ impl Sender {
             bytes,
             retransmit,
             in_flight_bytes: self.recovery.in_flight_bytes,
-            open_packets: self.recovery.scoreboard.span(),
+            unacked_packets: self.recovery.scoreboard.span(),
             unsent_bytes: self.segmenter.unsent_bytes,
         }
     }
@@ -386,7 +386,7 @@ impl Sender {
     #[inline]
     fn holds_back(&mut self, now: Time, packet: &SendInfo) -> Option<Limit> {
         let mut admission = Admission::Window;
-        if self.offers.hold_back {
+        if self.features.delays_packets {
             admission = self.balancer.admit(self.path.at(now), packet);
             self.watch_drain(now);
         }
@@ -419,7 +419,7 @@ impl Sender {
             self.liveness.on_first_sent(now);
         }
         let psn = scoreboard.send_new(now, ev, *backoff, segment.slot, segment.payload_bytes);
-        self.segmenter.cut(segment, psn);
+        self.segmenter.on_sent(segment, psn);
         self.grant.sent += u64::from(segment.payload_bytes);
         self.retry.stop(Awaited::Grant);
         self.stats.packets_sent += 1;

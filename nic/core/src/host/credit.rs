@@ -4,13 +4,13 @@ use alloc::boxed::Box;
 
 use spray_wire::{EvPort, Pull, PullRequest};
 
-use super::{Host, ReceiveHalf};
+use super::{ReceiveHalf, Scheduler};
 use crate::Time;
 use crate::cc::PullPacer;
-use crate::flow::{Accept, Arrival};
+use crate::flow::{Arrival, DataOutcome};
 use crate::path::draw;
 
-impl Host {
+impl Scheduler {
     /// Returns when [`grant`](Self::grant) has credit to grant; `None` while no sender waits for any.
     #[inline]
     pub fn grant_at(&self) -> Option<Time> {
@@ -64,7 +64,7 @@ impl Host {
     /// Accounts for a data frame, which may use credit. A trimmed frame needs credit again.
     //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     #[inline]
-    pub(super) fn return_credit(&mut self, now: Time, half: &ReceiveHalf, arrival: &Arrival, accept: Accept) {
+    pub(super) fn return_credit(&mut self, now: Time, half: &ReceiveHalf, arrival: &Arrival, accept: DataOutcome) {
         let Some(pacer) = self.pacer.as_deref_mut() else { return };
         let ReceiveHalf { receiver, credit, .. } = half;
         let Some(entry) = credit.entry else { return };

@@ -4,10 +4,10 @@
 
 use spray_wire::{Body, EvPort, ProbeAck};
 
-use super::{Host, ReceiveHalf, SendHalf};
+use super::{ReceiveHalf, Scheduler, SendHalf};
 use crate::Time;
 use crate::event::Publisher;
-use crate::flow::{Accept, Arrival, PayloadSlot};
+use crate::flow::{Arrival, DataOutcome, PayloadSlot};
 
 /// The path of an arrived frame, as its headers show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct FramePath {
     pub pause: bool,
 }
 
-impl Host {
+impl Scheduler {
     /// Handles a data frame. `place` stores the payload in the slot that it gets, and returns `false` if the payload
     /// does not fit its message: the frame is then invalid.
     #[inline]
@@ -32,12 +32,12 @@ impl Host {
         half: &mut ReceiveHalf,
         arrival: &Arrival,
         place: impl FnOnce(PayloadSlot) -> bool,
-    ) -> Accept {
+    ) -> DataOutcome {
         let mut accept = half.receiver.on_data(now, arrival);
-        if let Accept::New { place: Some(slot) } = accept
+        if let DataOutcome::New { place: Some(slot) } = accept
             && !place(slot)
         {
-            accept = Accept::Invalid;
+            accept = DataOutcome::Invalid;
         }
         self.return_credit(now, half, arrival, accept);
         accept

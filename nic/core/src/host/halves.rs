@@ -58,8 +58,8 @@ impl SendHalf {
     #[cfg(any(test, feature = "lab"))]
     /// Makes a new half use the ideal erasure code, which carries no payload.
     //= docs/specs/erasure.md#ERA-6 an ideal code
-    pub fn in_ideal_code(self) -> Self {
-        Self { sender: self.sender.in_ideal_code(), ..self }
+    pub fn erasure_coded(self) -> Self {
+        Self { sender: self.sender.erasure_coded(), ..self }
     }
 
     /// Returns the UDP source port of an entropy value.
@@ -107,7 +107,7 @@ impl ReceiveHalf {
     /// Creates a receiving half.
     pub fn new(config: &FlowConfig) -> Self {
         let eqds = config.cc.eqds();
-        let sane = config.sanitised();
+        let sane = config.clamped();
         let pull_bytes = eqds.pull_bytes(sane.packet_bytes());
         Self {
             receiver: Receiver::new(config),
@@ -161,10 +161,10 @@ impl ReceiveHalf {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Makes a new half expect the ideal erasure code, as [`SendHalf::in_ideal_code`] sends it.
+    /// Makes a new half expect the ideal erasure code, as [`SendHalf::erasure_coded`] sends it.
     //= docs/specs/erasure.md#ERA-6 an ideal code
-    pub fn in_ideal_code(self) -> Self {
-        Self { receiver: self.receiver.in_ideal_code(), ..self }
+    pub fn erasure_coded(self) -> Self {
+        Self { receiver: self.receiver.erasure_coded(), ..self }
     }
 
     /// Returns when a delayed ACK is due; [`Time::NEVER`] if none is.

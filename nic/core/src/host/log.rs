@@ -20,7 +20,7 @@ pub struct LogEntry {
 
 /// The events so far, oldest first.
 #[derive(Debug)]
-pub struct Log {
+pub struct EventLog {
     entries: Vec<LogEntry>,
     capacity: usize,
     retransmits: bool,
@@ -28,7 +28,7 @@ pub struct Log {
     taps: Vec<(u32, Box<dyn ChoiceTap>)>,
 }
 
-impl Log {
+impl EventLog {
     /// Keeps the first `capacity` events and counts the others. With 0 it neither keeps nor counts.
     pub fn bounded(capacity: usize) -> Self {
         Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0, taps: Vec::new() }
@@ -48,8 +48,8 @@ impl Log {
 
     /// Returns the publisher of connection `number`.
     #[inline]
-    pub fn of(&mut self, number: u32) -> OfConnection<'_> {
-        OfConnection { log: self, number }
+    pub fn of(&mut self, number: u32) -> ConnectionLog<'_> {
+        ConnectionLog { log: self, number }
     }
 
     /// Passes all further choices of connection `number` to `tap`.
@@ -70,14 +70,14 @@ impl Log {
 
 /// The publisher of one connection's events.
 #[derive(Debug)]
-pub struct OfConnection<'a> {
-    log: &'a mut Log,
+pub struct ConnectionLog<'a> {
+    log: &'a mut EventLog,
     number: u32,
 }
 
-impl Publisher for OfConnection<'_> {
+impl Publisher for ConnectionLog<'_> {
     fn on_event(&mut self, at: Time, event: Event) {
-        let Log { entries, capacity, retransmits, overflow, .. } = &mut *self.log;
+        let EventLog { entries, capacity, retransmits, overflow, .. } = &mut *self.log;
         if !*retransmits && matches!(event, Event::Retransmit { .. }) {
             return;
         }

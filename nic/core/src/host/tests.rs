@@ -10,7 +10,7 @@ use spray_wire::{Body, Data, EvPort, Probe, PullRequest};
 use super::*;
 use crate::cc::CcKind;
 use crate::event::{Event, FreezeReason, Publisher};
-use crate::flow::{Accept, Arrival, FlowConfig, SenderEvent, Transmit};
+use crate::flow::{Arrival, DataOutcome, FlowConfig, SenderEvent, Transmit};
 use crate::now;
 use crate::path::{BalancerKind, LossCause};
 use crate::rng::stream;
@@ -88,9 +88,9 @@ type Flying<P> = (u32, EvPort, Body, Option<<P as Payload>::Piece>);
 
 /// A host and its connections, timers and frames.
 struct Station<P: Payload> {
-    host: Host,
+    host: Scheduler,
     table: Vec<Connection<P>>,
-    log: Log,
+    log: EventLog,
     out: VecDeque<Flying<P>>,
     received: Vec<(u32, u64)>,
     sender_timer: Vec<Time>,
@@ -101,7 +101,7 @@ struct Station<P: Payload> {
 impl<P: Payload> Station<P> {
     /// Creates a host with `connections`, each of which has a message of `bytes` to send, or none.
     fn new(seed: u64, connections: usize, bytes: Option<usize>, config: &FlowConfig) -> Self {
-        let mut host = Host::new(BPS, connections, stream(seed, 0));
+        let mut host = Scheduler::new(BPS, connections, stream(seed, 0));
         let mut connection = || Connection {
             halves: Some((
                 SendHalf::new(config, config.window_packets, config.max_data_bytes, &mut host.rng),
@@ -116,7 +116,7 @@ impl<P: Payload> Station<P> {
         Self {
             host,
             table,
-            log: Log::bounded(1 << 16),
+            log: EventLog::bounded(1 << 16),
             out: VecDeque::new(),
             received: Vec::new(),
             sender_timer: vec![Time::NEVER; connections],
@@ -164,7 +164,7 @@ impl<P: Payload> Station<P> {
         self.receiver_timer[number as usize] = half.deadline();
     }
 
-    fn arrive(&mut self, now: Time, (number, port, body, piece): Flying<P>, trimmed: bool) -> Option<Accept> {
+    fn arrive(&mut self, now: Time, (number, port, body, piece): Flying<P>, trimmed: bool) -> Option<DataOutcome> {
         let connection = &mut self.table[number as usize];
         let (sending, receiving) = connection.halves.as_mut().unwrap();
         if let (Body::Data(data), Some(piece)) = (body, piece) {
@@ -417,14 +417,14 @@ fn credit_delivers_all_messages_over_a_lossy_wire() {
 
 #[test]
 fn the_log_keeps_each_event_under_its_connection() {
-    let mut log = Log::bounded(2);
+    let mut log = EventLog::bounded(2);
     log.of(3).on_event(at(10_000), Event::FreezeEntered { reason: FreezeReason::Setting });
     log.of(4).on_event(at(20_000), Event::FreezeExited);
     log.of(3).on_event(at(30_000), Event::FreezeExited);
     assert_eq!(log.overflow(), 1);
     let entries: Vec<_> = log.drain().map(|entry| (entry.at, entry.connection)).collect();
     assert_eq!(entries, [(at(10_000), 3), (at(20_000), 4)]);
-    let mut log = Log::unbounded();
+    let mut log = EventLog::unbounded();
     log.of(1).on_event(at(1_000), Event::Retransmit { psn: 0, cause: LossCause::Timeout });
     log.of(1).on_event(at(2_000), Event::Timeout { psn: 0 });
     assert_eq!(log.drain().count(), 1);

@@ -2,12 +2,12 @@
 //!
 //! Packet path: T3 of `docs/architecture.md`.
 
-use super::{Host, SendHalf};
+use super::{Scheduler, SendHalf};
 use crate::Time;
 use crate::event::Publisher;
 use crate::flow::Transmit;
 
-impl Host {
+impl Scheduler {
     /// Returns whether a connection may have something to send.
     #[inline]
     pub fn has_turns(&self) -> bool {

@@ -73,7 +73,7 @@ impl PacketState {
         LossCause::Trimmed,
         LossCause::TrimmedLast,
         LossCause::Missing,
-        LossCause::GoneBack,
+        LossCause::GoBackN,
     ];
 
     pub(super) const fn lost_for(cause: LossCause) -> Self {

@@ -5,24 +5,24 @@ use crate::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    Resend,
+    Selective,
     #[cfg(any(test, feature = "lab"))]
-    IdealCode,
-    GoBack,
+    ErasureCode,
+    GoBackN,
 }
 
 impl Repair {
     /// Whether one packet may settle a whole message.
     pub const fn settles_messages(self) -> bool {
-        !matches!(self, Self::Resend | Self::GoBack)
+        !matches!(self, Self::Selective | Self::GoBackN)
     }
 
     //= docs/specs/erasure.md#ERA-4
     pub fn reorder_window(self) -> ReorderWindow {
         match self {
-            Self::Resend | Self::GoBack => ReorderWindow::default(),
+            Self::Selective | Self::GoBackN => ReorderWindow::default(),
             #[cfg(any(test, feature = "lab"))]
-            Self::IdealCode => ReorderWindow::eager(),
+            Self::ErasureCode => ReorderWindow::eager(),
         }
     }
 
@@ -32,9 +32,9 @@ impl Repair {
     #[cfg_attr(not(any(test, feature = "lab")), expect(unused_variables, reason = "the code's"))]
     pub fn overdue(self, sent_at: Time, reorder_window: &ReorderWindow, rtt: &RttEstimator) -> Time {
         match self {
-            Self::Resend | Self::GoBack => Time::NEVER,
+            Self::Selective | Self::GoBackN => Time::NEVER,
             #[cfg(any(test, feature = "lab"))]
-            Self::IdealCode => reorder_window.time_ps(rtt).map_or(Time::NEVER, |wait_ps| sent_at.after(wait_ps)),
+            Self::ErasureCode => reorder_window.time_ps(rtt).map_or(Time::NEVER, |wait_ps| sent_at.after(wait_ps)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of loss detection; clauses are those of `docs/specs/transport.md`.
 
 mod oracle;
-mod subflow;
+mod section_loss;
 
 use std::vec::Vec;
 

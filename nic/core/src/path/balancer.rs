@@ -2,7 +2,7 @@
 
 use spray_wire::Section;
 
-use super::memory::Remembered;
+use super::history::PathHistory;
 use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
@@ -13,8 +13,8 @@ use crate::rng::Rng;
 /// Chooses the entropy value (EV) of every packet of one connection.
 ///
 /// A balancer learns only from feedback to the sender and reads no clock: methods take the present
-/// time and path. Only [`Self::next_ev`] is required. [`Self::offers`] declares what else a scheme
-/// does; the sender calls no other methods.
+/// time and path. Only [`Self::next_ev`] is required. [`Self::features`] declares what else a
+/// scheme does; the sender calls no other methods.
 ///
 /// # Order of calls
 ///
@@ -30,12 +30,12 @@ use crate::rng::Rng;
 /// 6. [`Self::is_draining`] after 3, 4 and every [`Self::admit`]; [`Self::poll_timeout`] after all.
 pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Returns the constant set of what it does besides choosing.
-    fn offers(&self) -> Offers {
-        Offers::default()
+    fn features(&self) -> Features {
+        Features::default()
     }
 
     /// Returns the EV, within `0..now.path.evs`, of the packet sent now: any packet, retransmission
-    /// or grant request, except in a silence if it [reuses](Offers::reuses) paths (TRN-41).
+    /// or grant request, except in a silence if it [reuses](Features::reuses) paths (TRN-41).
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
 
     /// Returns how [`Balancer::next_ev`] will choose. Called for observed connections only.
@@ -52,8 +52,8 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {}
 
     /// Takes each transmission that is declared lost; the balancer decides whether it means
-    /// congestion or a failed path. [`LossCause::GoneBack`](crate::path::LossCause::GoneBack) means
-    /// neither, and occurs only with [`Offers::packet_feedback`].
+    /// congestion or a failed path. [`LossCause::GoBackN`](crate::path::LossCause::GoBackN) means
+    /// neither, and occurs only with [`Features::packet_feedback`].
     fn on_loss(&mut self, _now: Now<'_>, _loss: &LossInfo, _publisher: &mut dyn Publisher) {}
 
     /// Returns when [`Balancer::poll_probe`] or [`Balancer::poll_trailer`] is next due, or the
@@ -62,13 +62,13 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         None
     }
 
-    /// With [`Offers::hold_back`]: returns whether the next packet may go. After
+    /// With [`Features::delays_packets`]: returns whether the next packet may go. After
     /// [`Admission::Window`] the congestion control may still delay it.
     fn admit(&mut self, _now: Now<'_>, _packet: &SendInfo) -> Admission {
         Admission::Window
     }
 
-    /// With [`Offers::hold_back`]: whether it waits until nothing is in flight, to change paths.
+    /// With [`Features::delays_packets`]: whether it drains before it changes paths.
     fn is_draining(&self) -> bool {
         false
     }
@@ -79,22 +79,22 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// For its own windows: see [`on_start`](crate::cc::CongestionControl::on_start).
     fn on_start(&mut self, _path: &Path) {}
 
-    /// With [`Offers::sections`]: returns the packets of its section before the last one chosen.
+    /// With [`Features::sections`]: returns the packets of its section before the last one chosen.
     fn section(&self) -> Section {
         Section::NONE
     }
 
-    /// With [`Offers::sections`]: returns a due trailer, which follows packets on their path.
+    /// With [`Features::sections`]: returns a due trailer, which follows packets on their path.
     fn poll_trailer(&mut self, _now: Now<'_>, _flight: &Flight) -> Option<Trailer> {
         None
     }
 
-    /// With [`Offers::probing`]: returns an EV to probe now, if one is due.
+    /// With [`Features::probing`]: returns an EV to probe now, if one is due.
     fn poll_probe(&mut self, _now: Now<'_>) -> Option<Ev> {
         None
     }
 
-    /// With [`Offers::probing`]: whether its present suspect was probed, and answers concern it.
+    /// With [`Features::probing`]: whether its present suspect was probed, and answers concern it.
     fn has_probed(&self) -> bool {
         false
     }
@@ -106,29 +106,29 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// them](super::BalancerConfig::wants_reachability). May allocate.
     fn on_reachable(&mut self, _now: Now<'_>, _paths: &[PathEvs]) {}
 
-    /// With [`Offers::packet_feedback`]: takes each packet acknowledged by the next `on_ack`.
+    /// With [`Features::packet_feedback`]: takes each packet acknowledged by the next `on_ack`.
     fn on_packet_acked(&mut self, _now: Now<'_>, _packet: &PacketInfo) {}
 
     /// Takes EV and mark of another packet covered by the coalesced ACK of the next `on_ack`.
     fn on_echo(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool) {}
 
     /// Returns its knowledge of the paths for the next connection to the host. Called at the end.
-    fn remember(&self) -> Option<Remembered> {
+    fn path_history(&self) -> Option<PathHistory> {
         None
     }
 
     /// Takes the knowledge of an earlier connection to the same host, before any packet.
-    fn recall(&mut self, _now: Now<'_>, _learned: &Remembered) {}
+    fn restore_history(&mut self, _now: Now<'_>, _learned: &PathHistory) {}
 }
 
 /// What a balancer does besides choosing, by its scheme and its settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct Features {
     /// Most packets reuse paths that others came back from; mostly packets that grow the window
     /// explore. Without feedback a balancer may never leave a failed path.
     pub reuses: bool,
     /// It may delay packets: it drains paths, or has its own windows.
-    pub hold_back: bool,
+    pub delays_packets: bool,
     /// The lowest unacknowledged packet, if lost, is retransmitted before all other lost packets.
     pub lowest_first: bool,
     /// Packets, or trailers after them, show the receiver losses by their order on one path.
@@ -145,10 +145,10 @@ pub struct Offers {
     pub sprays: bool,
 }
 
-impl Offers {
+impl Features {
     /// Whether [`Balancer::poll_timeout`] may return a time.
     pub const fn timer(&self) -> bool {
-        self.hold_back || self.sections || self.probing
+        self.delays_packets || self.sections || self.probing
     }
 }
 
@@ -164,7 +164,7 @@ pub struct SendInfo {
     /// Wire bytes in flight without this packet: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// Packets sent and not acknowledged, lost ones included; without this one if it is new.
-    pub open_packets: u64,
+    pub unacked_packets: u64,
     /// Payload bytes of queued messages that were never sent, this packet's included if it is new.
     pub unsent_bytes: u64,
 }

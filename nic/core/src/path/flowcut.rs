@@ -17,7 +17,7 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, Publisher, Rng, Scheme, SendInfo, Time,
+    AckInfo, Admission, Balancer, Ev, Features, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, Time,
     draw, draw_lasting, draw_other,
 };
 
@@ -151,9 +151,9 @@ impl Flowcut {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28 bound of reordering
         if state.overlapping {
-            let lowest_open = packet.psn.saturating_sub(packet.open_packets);
+            let lowest_open = packet.psn.saturating_sub(packet.unacked_packets);
             state.overlapping = lowest_open < state.boundary_psn;
-            if state.overlapping && packet.open_packets > most {
+            if state.overlapping && packet.unacked_packets > most {
                 return Admission::Wait;
             }
         }
@@ -161,7 +161,7 @@ impl Flowcut {
             return Admission::Window;
         }
         //= docs/specs/flowcut.md#FLC-27 early resumption
-        if most > 0 && !state.overlapping && packet.open_packets <= most {
+        if most > 0 && !state.overlapping && packet.unacked_packets <= most {
             self.end_flowcut(path);
             self.state.overlapping = true;
             self.state.boundary_psn = packet.psn;
@@ -218,8 +218,8 @@ impl Scheme for Flowcut {
 
 impl Balancer for Flowcut {
     //= docs/specs/flowcut.md#FLC-43 lowest packet first
-    fn offers(&self) -> Offers {
-        Offers { hold_back: true, lowest_first: true, ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { delays_packets: true, lowest_first: true, ..Features::default() }
     }
 
     //= docs/specs/flowcut.md#FLC-1 one path for a flowcut
@@ -231,7 +231,7 @@ impl Balancer for Flowcut {
         }
         let state = &mut self.state;
         // A request for a grant is not a packet of the flow.
-        state.active |= !packet.retransmit || packet.open_packets > 0;
+        state.active |= !packet.retransmit || packet.unacked_packets > 0;
         if state.phase == Phase::Draining && !packet.retransmit {
             state.allowance_bytes = state.allowance_bytes.saturating_sub(u64::from(packet.bytes));
         }
@@ -253,7 +253,7 @@ impl Balancer for Flowcut {
             }
         }
         //= docs/specs/flowcut.md#FLC-21 end of a drain
-        if ack.open_packets == 0 && self.state.active {
+        if ack.unacked_packets == 0 && self.state.active {
             self.end_flowcut(now.path);
         }
     }
@@ -286,7 +286,7 @@ impl Balancer for Flowcut {
     }
 
     fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
-        if self.state.active && packet.open_packets == 0 {
+        if self.state.active && packet.unacked_packets == 0 {
             self.end_flowcut(now.path);
         }
         match self.state.phase {

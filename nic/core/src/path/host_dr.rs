@@ -140,7 +140,7 @@ mod tests {
     const SMALL: SendInfo = packet(64);
 
     const fn packet(bytes: u32) -> SendInfo {
-        SendInfo { psn: 0, bytes, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 }
+        SendInfo { psn: 0, bytes, retransmit: false, in_flight_bytes: 0, unacked_packets: 0, unsent_bytes: 1 }
     }
 
     fn balancer(seed: u64, order: HostDrOrder) -> On<HostDr> {

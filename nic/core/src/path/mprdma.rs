@@ -4,8 +4,8 @@
 mod tests;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Offers, PacketInfo, Path, Publisher, Rng, Scheme, SendInfo, Time,
-    draw, draw_below, settings,
+    AckInfo, Balancer, Ev, Features, LossCause, LossInfo, Now, PacketInfo, Path, Publisher, Rng, Scheme, SendInfo,
+    Time, draw, draw_below, settings,
 };
 use crate::units::Ratio;
 
@@ -56,8 +56,8 @@ impl Scheme for Mprdma {
 }
 
 impl Balancer for Mprdma {
-    fn offers(&self) -> Offers {
-        Offers { packet_feedback: self.settings.paper, ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { packet_feedback: self.settings.paper, ..Features::default() }
     }
 
     //= docs/specs/mprdma.md#MPRDMA-1 initial exploration

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::labels::Labels;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, OnPath, PacketInfo, Path, Publisher, Rng,
+    AckInfo, Admission, Balancer, Ev, Features, LossCause, LossInfo, Now, OnPath, PacketInfo, Path, Publisher, Rng,
     Scheme, SendInfo, Time, settings,
 };
 use crate::cc::{AnyCc, CongestionControl, ControlConfig};
@@ -176,8 +176,8 @@ impl Scheme for Mptcp {
 }
 
 impl Balancer for Mptcp {
-    fn offers(&self) -> Offers {
-        Offers { hold_back: true, packet_feedback: true, ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { delays_packets: true, packet_feedback: true, ..Features::default() }
     }
 
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
@@ -222,7 +222,7 @@ impl Balancer for Mptcp {
             lane.begin_stale(self.packets);
             self.stale |= 1 << label;
         }
-        if !(loss.cause.is_trim() || loss.cause == LossCause::GoneBack) {
+        if !(loss.cause.is_trim() || loss.cause == LossCause::GoBackN) {
             self.loser = label;
         }
     }

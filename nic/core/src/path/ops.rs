@@ -1,6 +1,6 @@
 //! OPS, oblivious packet spraying: a new random path for every packet (REPS §2.2).
 
-use super::{Balancer, Ev, NoSettings, Now, Offers, Path, Rng, Scheme, SendInfo, draw};
+use super::{Balancer, Ev, Features, NoSettings, Now, Path, Rng, Scheme, SendInfo, draw};
 
 /// Draws an entropy value for each packet and ignores feedback.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ impl Scheme for Ops {
 }
 
 impl Balancer for Ops {
-    fn offers(&self) -> Offers {
-        Offers { sprays: true, ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { sprays: true, ..Features::default() }
     }
 
     //= docs/specs/reps.md#REPS-22 OPS

@@ -1,12 +1,12 @@
 //! *Ordered Chaos* (SC 2026, the public artifact): a few subflows keep their order, each on one
-//! path, and periodically the worst one moves. The receiver's half is `loss/subflow.rs`.
+//! path, and periodically the worst one moves. The receiver's half is `loss/section_loss.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, Publisher, Rng, Scheme, Section,
-    SendInfo, Time, Trailer, Transmission, draw_lasting, draw_other, settings,
+    AckInfo, Balancer, Ev, Features, Flight, LossCause, LossInfo, Now, PacketInfo, Path, Publisher, Rng, Scheme,
+    Section, SendInfo, Time, Trailer, Transmission, draw_lasting, draw_other, settings,
 };
 use crate::units::{Micros, Ratio};
 use rand_core::RngCore;
@@ -108,8 +108,8 @@ impl Scheme for OrderedChaos {
 }
 
 impl Balancer for OrderedChaos {
-    fn offers(&self) -> Offers {
-        Offers { sections: self.settings.detects, packet_feedback: true, ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { sections: self.settings.detects, packet_feedback: true, ..Features::default() }
     }
 
     //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
@@ -130,7 +130,7 @@ impl Balancer for OrderedChaos {
     }
 
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
-        if ack.open_packets == 0 {
+        if ack.unacked_packets == 0 {
             self.state.rest();
         }
         if now.time >= self.state.next_move {
@@ -139,7 +139,7 @@ impl Balancer for OrderedChaos {
     }
 
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
-        if loss.cause == LossCause::GoneBack {
+        if loss.cause == LossCause::GoBackN {
             return;
         }
         let index = self.index(loss.psn);

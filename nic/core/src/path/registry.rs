@@ -3,12 +3,12 @@
 use alloc::boxed::Box;
 
 use super::{
-    AckInfo, Admission, Balancer, Ecmp, Ev, Flight, LossInfo, Now, Offers, Ops, PacketInfo, Path, PathEvs, ProbeInfo,
-    Remembered, Reps, RepsConfig, Rng, Scheme, Section, SendInfo, Time, Trailer,
+    AckInfo, Admission, Balancer, Ecmp, Ev, Features, Flight, LossInfo, Now, Ops, PacketInfo, Path, PathEvs,
+    PathHistory, ProbeInfo, Reps, RepsConfig, Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
-use crate::kinds::{Own, UnknownName, forward, kinds};
+use crate::kinds::{Custom, UnknownName, forward, kinds};
 
 kinds! {
     /// The balancers by name.
@@ -16,7 +16,7 @@ kinds! {
     /// Any of the balancers, dispatched without a vtable except for those of other crates.
     AnyBalancer or Box<dyn Balancer>;
     /// The settings of one balancer.
-    BalancerConfig or OwnBalancer;
+    BalancerConfig or CustomBalancer;
     /// The settings of every balancer, under its name.
     Schemes;
     /// One entropy value for the whole connection.
@@ -61,7 +61,7 @@ kinds! {
 }
 
 /// The constructor of another crate's balancer.
-pub type OwnBalancer = Own<MakeBalancer>;
+pub type CustomBalancer = Custom<MakeBalancer>;
 
 /// Creates a balancer for a new connection over a path, with the generator for its random choices.
 pub type MakeBalancer = dyn Fn(&Path, &mut Rng) -> Box<dyn Balancer> + Send + Sync;
@@ -92,7 +92,7 @@ impl AnyBalancer {
 
 impl Balancer for AnyBalancer {
     forward! {
-        fn offers(&self) -> Offers;
+        fn features(&self) -> Features;
         fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
         fn next_choice(&self) -> Choice;
         fn is_frozen(&self) -> bool;
@@ -111,8 +111,8 @@ impl Balancer for AnyBalancer {
         fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]);
         fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo);
         fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool);
-        fn remember(&self) -> Option<Remembered>;
-        fn recall(&mut self, now: Now<'_>, learned: &Remembered);
+        fn path_history(&self) -> Option<PathHistory>;
+        fn restore_history(&mut self, now: Now<'_>, learned: &PathHistory);
     }
 }
 
@@ -123,18 +123,18 @@ mod tests {
 
     #[test]
     fn each_balancer_declares_its_capabilities() {
-        let nothing = Offers::default();
+        let nothing = Features::default();
         for kind in BalancerKind::ALL {
             let expected = match kind {
-                BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },
-                BalancerKind::Mptcp => Offers { hold_back: true, packet_feedback: true, ..nothing },
-                BalancerKind::OrderedChaos => Offers { sections: true, packet_feedback: true, ..nothing },
-                BalancerKind::Ops => Offers { sprays: true, ..nothing },
-                BalancerKind::RepsNoFreezing => Offers { sprays: true, reuses: true, ..nothing },
+                BalancerKind::Flowcut => Features { delays_packets: true, lowest_first: true, ..nothing },
+                BalancerKind::Mptcp => Features { delays_packets: true, packet_feedback: true, ..nothing },
+                BalancerKind::OrderedChaos => Features { sections: true, packet_feedback: true, ..nothing },
+                BalancerKind::Ops => Features { sprays: true, ..nothing },
+                BalancerKind::RepsNoFreezing => Features { sprays: true, reuses: true, ..nothing },
                 BalancerKind::Reps | BalancerKind::RepsProbing => {
-                    Offers { sprays: true, reuses: true, probing: true, ..nothing }
+                    Features { sprays: true, reuses: true, probing: true, ..nothing }
                 }
-                BalancerKind::RepsPlus => Offers {
+                BalancerKind::RepsPlus => Features {
                     sprays: true,
                     reuses: true,
                     sections: true,
@@ -147,7 +147,7 @@ mod tests {
                 _ => nothing,
             };
             let (config, path) = (BalancerConfig::from(kind), Path::new(8_000_000, 10_000_000_000, 1_000));
-            assert_eq!(AnyBalancer::new(&config, &path, &mut stream(1, 1)).offers(), expected, "{kind}");
+            assert_eq!(AnyBalancer::new(&config, &path, &mut stream(1, 1)).features(), expected, "{kind}");
             let wants_paths = matches!(kind, BalancerKind::RepsPlus | BalancerKind::HostDr);
             assert_eq!(config.wants_reachability(), wants_paths, "{kind}");
         }

@@ -6,7 +6,7 @@ mod config;
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
 use super::suspicion::{Suspicion, wait_ticks};
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, ProbeInfo, Rng, Scheme, SendInfo, Time, draw,
+    AckInfo, Balancer, Ev, Features, LossCause, LossInfo, Now, Path, ProbeInfo, Rng, Scheme, SendInfo, Time, draw,
 };
 use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
@@ -159,8 +159,8 @@ impl Scheme for Reps {
 }
 
 impl Balancer for Reps {
-    fn offers(&self) -> Offers {
-        Offers { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Offers::default() }
+    fn features(&self) -> Features {
+        Features { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Features::default() }
     }
 
     fn is_frozen(&self) -> bool {

@@ -1,21 +1,21 @@
 //! `reps-plus`, this project's REPS (`docs/specs/reps-plus.md`): recycles the EV of every packet an
 //! ACK covers, explores evenly, detects losses early, and freezes on evidence from probes.
 
+mod acked_evs;
 mod buffer;
 mod config;
 mod freezing;
-mod recall;
-mod settled;
+mod history;
 #[cfg(test)]
 mod tests;
 
+use self::acked_evs::{AckedEvs, MAX_BUFFER};
 pub use self::config::RepsPlusConfig;
-use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::{KnownPaths, Order};
 use super::suspicion::{Suspicion, overdue_ps};
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, PathEvs, ProbeInfo, Remembered,
-    Rng, Scheme, Section, SendInfo, Time, Trailer,
+    AckInfo, Balancer, Ev, Features, Flight, LossCause, LossInfo, Now, PacketInfo, Path, PathEvs, PathHistory,
+    ProbeInfo, Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
 use crate::event::{Choice, Publisher};
 
@@ -24,7 +24,7 @@ use crate::event::{Choice, Publisher};
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
     state: RecycledEvs,
-    settled: Settled,
+    settled: AckedEvs,
     paths: KnownPaths,
     settings: RepsPlusConfig,
 }
@@ -98,7 +98,7 @@ impl Scheme for RepsPlus {
     fn make(own: &RepsPlusConfig, path: &Path, rng: &mut Rng) -> Self {
         Self {
             state: RecycledEvs::new(super::draw_seed(path, rng)),
-            settled: Settled::default(),
+            settled: AckedEvs::default(),
             paths: KnownPaths::default(),
             settings: RepsPlusConfig { buffer: own.buffer.clamp(1, MAX_BUFFER as u8), ..*own },
         }
@@ -106,8 +106,8 @@ impl Scheme for RepsPlus {
 }
 
 impl Balancer for RepsPlus {
-    fn offers(&self) -> Offers {
-        Offers {
+    fn features(&self) -> Features {
+        Features {
             sprays: true,
             reuses: true,
             probing: true,
@@ -115,7 +115,7 @@ impl Balancer for RepsPlus {
             sections: true,
             gap_rule: true,
             packet_feedback: true,
-            ..Offers::default()
+            ..Features::default()
         }
     }
 
@@ -124,7 +124,7 @@ impl Balancer for RepsPlus {
     }
 
     fn next_choice(&self) -> Choice {
-        match (self.state.keeps_to_buffer(), self.state.valid) {
+        match (self.state.reuses_buffer(), self.state.valid) {
             (true, _) => Choice::Frozen,
             (false, 0) => Choice::Explored,
             (false, _) => Choice::Recycled,
@@ -138,7 +138,7 @@ impl Balancer for RepsPlus {
         if state.check_at == Time::NEVER {
             state.check_at = now.after(overdue_ps(now.path));
         }
-        let keeps = state.keeps_to_buffer();
+        let keeps = state.reuses_buffer();
         if state.valid > 0 && !(keeps && packet.retransmit) {
             return state.oldest(self.settings.buffer);
         }
@@ -156,7 +156,7 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         if self.suspect().is_some() {
-            self.judge(now, ack, publisher);
+            self.freeze_if_confirmed(now, ack, publisher);
         }
         if ack.packets > 1 {
             self.cache_others(ack);
@@ -248,12 +248,12 @@ impl Balancer for RepsPlus {
         self.on_answer(now, answer, publisher);
     }
 
-    fn remember(&self) -> Option<Remembered> {
+    fn path_history(&self) -> Option<PathHistory> {
         self.learned()
     }
 
-    fn recall(&mut self, now: Now<'_>, learned: &Remembered) {
-        self.begin_with(now, learned);
+    fn restore_history(&mut self, now: Now<'_>, learned: &PathHistory) {
+        self.restore(now, learned);
     }
 }
 

@@ -69,7 +69,7 @@ fn loss(ev: u16, cause: LossCause) -> LossInfo {
 }
 
 const PACKET: SendInfo =
-    SendInfo { psn: 0, bytes: 4150, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 << 20 };
+    SendInfo { psn: 0, bytes: 4150, retransmit: false, in_flight_bytes: 0, unacked_packets: 0, unsent_bytes: 1 << 20 };
 
 /// A balancer with a random number generator and a log, driven by short calls.
 struct Rig {

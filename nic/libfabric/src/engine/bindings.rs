@@ -1,19 +1,19 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::remote::Regions;
+use super::rma::Regions;
 use crate::abi::fi_addr_t;
+use crate::direction::Direction;
 use crate::peers::Peers;
-use crate::side::Side;
 
 /// The objects that were bound to an endpoint before it was enabled.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     pub peers: Arc<Peers>,
-    pub sends: Side,
-    pub receives: Side,
+    pub sends: Direction,
+    pub receives: Direction,
     /// RMA operations of this endpoint.
-    pub remotes: Side,
+    pub remotes: Direction,
     /// Memory that peers may access.
     pub regions: Arc<Regions>,
     /// Whether completions include the source of the message.

@@ -3,11 +3,11 @@
 
 use libc::iovec;
 
-pub const MOST: usize = 4;
+pub const MAX_PIECES: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
-    pieces: [(*mut u8, usize); MOST],
+    pieces: [(*mut u8, usize); MAX_PIECES],
     bytes: usize,
 }
 
@@ -16,7 +16,7 @@ unsafe impl Send for Buffers {}
 
 impl Default for Buffers {
     fn default() -> Self {
-        Self { pieces: [(std::ptr::null_mut(), 0); MOST], bytes: 0 }
+        Self { pieces: [(std::ptr::null_mut(), 0); MAX_PIECES], bytes: 0 }
     }
 }
 
@@ -27,7 +27,7 @@ impl Buffers {
     /// Until the message is completed and no copy of this value is used any more, every piece is
     /// valid on any thread for reads, if it is sent, or for writes, if it is received into.
     pub unsafe fn new(pieces: &[iovec]) -> Option<Self> {
-        let mut all = [(std::ptr::null_mut(), 0); MOST];
+        let mut all = [(std::ptr::null_mut(), 0); MAX_PIECES];
         let mut bytes = 0_usize;
         for (at, piece) in pieces.iter().enumerate() {
             *all.get_mut(at)? = (piece.iov_base.cast(), piece.iov_len);
@@ -126,7 +126,7 @@ mod tests {
         let none = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let long = iovec { iov_base: std::ptr::null_mut(), iov_len: usize::MAX };
         // SAFETY: nothing is read or written.
-        let made = unsafe { [Buffers::new(&[none; MOST + 1]), Buffers::new(&[long; 2])] };
+        let made = unsafe { [Buffers::new(&[none; MAX_PIECES + 1]), Buffers::new(&[long; 2])] };
         assert!(made.iter().all(Option::is_none));
     }
 }

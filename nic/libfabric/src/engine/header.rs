@@ -12,7 +12,7 @@ pub struct Header {
     pub tag: Option<u64>,
     /// Data for the receiver's completion.
     pub data: Option<u64>,
-    /// Whether a [`Call`](super::remote::Call) follows: an RMA message, which matches no receive.
+    /// Whether an [`RmaHeader`](super::rma::RmaHeader) follows: an RMA message, which matches no receive.
     pub remote: bool,
 }
 

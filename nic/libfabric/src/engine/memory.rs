@@ -6,8 +6,8 @@ use spray_nic::device::Device;
 use super::Engine;
 use super::buffers::Buffers;
 use super::header::{self, Header};
-use super::remote::{self, Call, Kind};
-use super::requests::{Pending, Remote, of_write};
+use super::requests::{Pending, RmaOperation, of_write};
+use super::rma::{self, Kind, RmaHeader};
 use super::sending::{self, Message, Operation};
 use crate::abi::{FI_READ, FI_RMA, FI_WRITE, fi_cq_tagged_entry};
 use crate::error::Errno;
@@ -17,13 +17,13 @@ const MAX_ANSWERS: usize = 16;
 
 impl<D: Device> Engine<D> {
     /// Starts to access memory of a peer. Fails with [`Errno::AGAIN`] with too many operations.
-    pub fn begin_remote(&mut self, remote: &Remote) -> Result<(), Errno> {
+    pub fn begin_remote(&mut self, remote: &RmaOperation) -> Result<(), Errno> {
         let (peer, own) = self.peer_of(remote.to)?;
         if remote.buffers.bytes() > self.max_message {
             return Err(Errno(libc::EMSGSIZE));
         }
         let side = &self.bindings.remotes;
-        if side.is_full() || self.requests.pending.len() >= sending::MOST {
+        if side.is_full() || self.requests.pending.len() >= sending::MAX_UNDELIVERED {
             return Err(Errno::AGAIN);
         }
         let kind = if remote.kind == Kind::Read { FI_READ } else { FI_WRITE };
@@ -31,7 +31,7 @@ impl<D: Device> Engine<D> {
         let entry = fi_cq_tagged_entry { op_context, flags: FI_RMA | kind, ..Default::default() };
         let is_reported = remote.context.is_some() && side.reports(remote.flags);
         let (number, len) = (self.requests.next, remote.buffers.bytes() as u64);
-        let call = Call { kind: remote.kind, errno: 0, number, key: remote.key, offset: remote.offset, len };
+        let call = RmaHeader { kind: remote.kind, errno: 0, number, key: remote.key, offset: remote.offset, len };
         if peer == own {
             return self.access_locally(remote, &call, Pending { peer, entry, is_reported, into: None });
         }
@@ -50,7 +50,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Accesses memory of the same endpoint without the network.
-    fn access_locally(&mut self, remote: &Remote, call: &Call, pending: Pending) -> Result<(), Errno> {
+    fn access_locally(&mut self, remote: &RmaOperation, call: &RmaHeader, pending: Pending) -> Result<(), Errno> {
         let mut bytes = vec![0; remote.buffers.bytes()];
         let regions = &self.bindings.regions;
         let done = match remote.kind {
@@ -90,7 +90,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn answer(&self, call: &Call) -> Message {
+    fn answer(&self, call: &RmaHeader) -> Message {
         let regions = &self.bindings.regions;
         let checked = match call.kind {
             Kind::Read if call.len > self.max_message as u64 => Err(Errno(libc::EMSGSIZE)),
@@ -99,7 +99,7 @@ impl<D: Device> Engine<D> {
         };
         let is_read = call.kind == Kind::Read && checked.is_ok();
         let errno = checked.err().map_or(call.errno, |Errno(errno)| errno as u32);
-        let answer = Call { kind: Kind::Answer, errno, ..*call };
+        let answer = RmaHeader { kind: Kind::Answer, errno, ..*call };
         let header = Header { remote: true, ..Header::default() };
         // If the region was removed since the check, the answer has zeros.
         let read = |to: &mut [u8]| regions.read(call, to).unwrap_or_default();
@@ -107,11 +107,11 @@ impl<D: Device> Engine<D> {
     }
 }
 
-fn message(header: Header, call: &Call, len: usize, fill: impl FnOnce(&mut [u8])) -> Message {
-    let mut bytes = BytesMut::with_capacity(header::BYTES + remote::BYTES + len);
+fn message(header: Header, call: &RmaHeader, len: usize, fill: impl FnOnce(&mut [u8])) -> Message {
+    let mut bytes = BytesMut::with_capacity(header::BYTES + rma::BYTES + len);
     bytes.put_slice(&header.write());
     bytes.put_slice(&call.write());
     bytes.put_bytes(0, len);
-    fill(&mut bytes[header::BYTES + remote::BYTES..]);
+    fill(&mut bytes[header::BYTES + rma::BYTES..]);
     Message::Copied(Bytes::from(bytes))
 }

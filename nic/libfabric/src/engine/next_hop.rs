@@ -16,9 +16,9 @@ pub enum NextHops {
 }
 
 impl NextHops {
-    pub fn ask(&self, peer: IpAddr) -> Answer {
+    pub fn request(&self, peer: IpAddr) -> Answer {
         match self {
-            Self::Kernel(resolver) => resolver.ask(peer),
+            Self::Kernel(resolver) => resolver.request(peer),
             #[cfg(test)]
             Self::ByNumber => {
                 let (reply, answer) = tokio::sync::oneshot::channel();

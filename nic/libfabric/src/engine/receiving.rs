@@ -8,7 +8,7 @@ use spray_nic::ConnectionId;
 
 use super::header::Header;
 use super::matching::{Arrival, Matching, Receive};
-use super::order::{Order, ProtocolViolation};
+use super::reorder::{ProtocolViolation, ReorderBuffer};
 use crate::abi::{FI_MSG, FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA, FI_TAGGED, fi_cq_tagged_entry};
 
 /// Maximum bytes of unreceived messages from closed connections.
@@ -27,12 +27,12 @@ pub struct Receiving {
 #[derive(Debug)]
 struct Incoming {
     from: IpAddr,
-    order: Order,
+    order: ReorderBuffer,
 }
 
 impl Receiving {
     pub fn on_accepted(&mut self, connection: ConnectionId, from: IpAddr) {
-        self.peers.insert(connection, Incoming { from, order: Order::default() });
+        self.peers.insert(connection, Incoming { from, order: ReorderBuffer::default() });
     }
 
     /// Passes messages to `out` that match a receive; RMA messages come without one.

@@ -9,18 +9,18 @@ use super::bindings::Bindings;
 use super::buffers::Buffers;
 use super::header;
 use super::matching::Arrival;
-use super::order::ProtocolViolation;
-use super::remote::{Call, Kind};
+use super::reorder::ProtocolViolation;
+use super::rma::{Kind, RmaHeader};
 use crate::abi::{FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE, FI_RMA, fi_addr_t, fi_cq_tagged_entry};
+use crate::direction::Direction;
 use crate::error::Errno;
-use crate::side::Side;
 
 /// Maximum number of unanswered requests of peers.
 const MAX_UNANSWERED: usize = 65_536;
 
 /// An RMA operation of the application.
 #[derive(Clone, Copy, Debug)]
-pub struct Remote {
+pub struct RmaOperation {
     pub to: fi_addr_t,
     pub buffers: Buffers,
     /// [`Kind::Read`] or [`Kind::Write`].
@@ -50,7 +50,7 @@ pub struct Requests {
     pub pending: HashMap<u64, Pending>,
     pub next: u64,
     /// Requests of peers to be answered; writes are executed already.
-    pub unanswered: VecDeque<(IpAddr, Call)>,
+    pub unanswered: VecDeque<(IpAddr, RmaHeader)>,
 }
 
 impl Requests {
@@ -60,7 +60,7 @@ impl Requests {
         arrival: &Arrival<Option<ConnectionId>>,
     ) -> Result<(), ProtocolViolation> {
         let behind = arrival.message.get(header::BYTES..).ok_or(ProtocolViolation)?;
-        let (call, data) = Call::read(behind).ok_or(ProtocolViolation)?;
+        let (call, data) = RmaHeader::read(behind).ok_or(ProtocolViolation)?;
         match call.kind {
             Kind::Answer => self.on_answer(arrival.from, &call, data, &bindings.remotes),
             _ if self.unanswered.len() == MAX_UNANSWERED => return Err(ProtocolViolation),
@@ -71,13 +71,13 @@ impl Requests {
                     bindings.receives.done(of_write(&call, told), true);
                 }
                 let errno = written.err().map_or(0, |Errno(errno)| errno as u32);
-                self.unanswered.push_back((arrival.from, Call { errno, ..call }));
+                self.unanswered.push_back((arrival.from, RmaHeader { errno, ..call }));
             }
         }
         Ok(())
     }
 
-    fn on_answer(&mut self, from: IpAddr, call: &Call, data: &[u8], side: &Side) {
+    fn on_answer(&mut self, from: IpAddr, call: &RmaHeader, data: &[u8], side: &Direction) {
         if self.pending.get(&call.number).is_none_or(|pending| pending.peer != from) {
             return;
         }
@@ -96,7 +96,7 @@ impl Requests {
     }
 
     /// Fails the operations with a peer after the end of a connection.
-    pub fn fail(&mut self, peer: IpAddr, errno: Errno, side: &Side) {
+    pub fn fail(&mut self, peer: IpAddr, errno: Errno, side: &Direction) {
         self.unanswered.retain(|(from, _)| *from != peer);
         let lost: Vec<u64> =
             self.pending.iter().filter(|(_, pending)| pending.peer == peer).map(|(number, _)| *number).collect();
@@ -107,7 +107,7 @@ impl Requests {
 }
 
 /// Returns the completion of a write with data, for the owner of the memory.
-pub fn of_write(call: &Call, data: u64) -> fi_cq_tagged_entry {
+pub fn of_write(call: &RmaHeader, data: u64) -> fi_cq_tagged_entry {
     let flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
     fi_cq_tagged_entry { flags, len: call.len as usize, data, ..Default::default() }
 }

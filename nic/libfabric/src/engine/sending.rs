@@ -13,12 +13,12 @@ use super::buffers::Buffers;
 use super::header;
 use super::next_hop::{Answer, NextHops};
 use crate::abi::fi_cq_tagged_entry;
+use crate::direction::Direction;
 use crate::error::{self, Errno};
 use crate::log;
-use crate::side::Side;
 
 /// Maximum number of undelivered messages per peer.
-pub const MOST: usize = 1024;
+pub const MAX_UNDELIVERED: usize = 1024;
 
 #[derive(Debug)]
 pub enum Message {
@@ -63,7 +63,7 @@ impl Operation {
         Self { entry: fi_cq_tagged_entry::default(), is_reported: false, is_done: true, remote: Some(is_answer) }
     }
 
-    fn fail(&self, errno: Errno, side: &Side) {
+    fn fail(&self, errno: Errno, side: &Direction) {
         if self.remote.is_none() {
             side.failed(self.entry, errno);
         }
@@ -113,13 +113,13 @@ impl Sending {
         let peer = self.peers.entry(to).or_insert_with(|| {
             self.resolving += 1;
             Outgoing {
-                state: State::Resolving(next_hops.ask(to)),
+                state: State::Resolving(next_hops.request(to)),
                 waiting: VecDeque::new(),
                 operations: HashMap::new(),
             }
         });
         match peer.state {
-            State::Resolving(_) if peer.waiting.len() == MOST => return Err(Errno::AGAIN),
+            State::Resolving(_) if peer.waiting.len() == MAX_UNDELIVERED => return Err(Errno::AGAIN),
             State::Resolving(_) => peer.waiting.push_back((message, operation)),
             State::Connected(connection) => {
                 let number = submit(endpoint, connection, message)?;
@@ -139,7 +139,7 @@ impl Sending {
         self.lost.pop()
     }
 
-    pub fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time, side: &Side) {
+    pub fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time, side: &Direction) {
         if self.resolving == 0 {
             return;
         }
@@ -166,7 +166,7 @@ impl Sending {
         failed.into_iter().for_each(|(address, errno)| self.end(address, errno, side));
     }
 
-    pub fn on_delivered(&mut self, connection: ConnectionId, message: MessageId, side: &Side) {
+    pub fn on_delivered(&mut self, connection: ConnectionId, message: MessageId, side: &Direction) {
         let peer = self.connections.get(&connection).and_then(|address| self.peers.get_mut(address));
         let Some(operation) = peer.and_then(|peer| peer.operations.remove(&message)) else { return };
         self.answers -= usize::from(operation.is_answer());
@@ -176,7 +176,7 @@ impl Sending {
     }
 
     /// Handles the end of a connection. Returns whether it was outgoing.
-    pub fn on_end(&mut self, connection: ConnectionId, errno: Errno, side: &Side) -> bool {
+    pub fn on_end(&mut self, connection: ConnectionId, errno: Errno, side: &Direction) -> bool {
         let address = self.connections.remove(&connection);
         address.inspect(|&address| self.end(address, errno, side)).is_some()
     }
@@ -190,7 +190,7 @@ impl Sending {
     }
 
     /// Fails undelivered messages. The next message opens a new connection.
-    fn end(&mut self, address: IpAddr, errno: Errno, side: &Side) {
+    fn end(&mut self, address: IpAddr, errno: Errno, side: &Direction) {
         let Some(peer) = self.peers.remove(&address) else { return };
         if let State::Resolving(_) = peer.state {
             self.resolving -= 1;
@@ -211,7 +211,7 @@ impl Sending {
 
 impl Outgoing {
     /// Returns the number of answers that were refused.
-    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, side: &Side) -> usize {
+    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, side: &Direction) -> usize {
         self.state = State::Connected(connection);
         let mut refused = 0;
         for (message, operation) in std::mem::take(&mut self.waiting) {

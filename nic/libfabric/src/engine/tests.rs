@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use spray_nic::device::{Impairments, MemoryDevice, MemoryNetwork};
 use spray_nic::{EndpointConfig, Peer, Time};
 
-use super::remote::{Kind, Region};
+use super::rma::{Kind, Region};
 use super::*;
 use crate::abi::{FI_ADDR_NOTAVAIL, FI_COMPLETION};
+use crate::direction::Direction;
 use crate::peers::Peers;
 use crate::queue::{Count, Queue};
-use crate::side::Side;
 
 const MAX_MESSAGE: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ struct Host {
 
 fn config(number: u8) -> EndpointConfig {
     let config = EndpointConfig::real([10, 0, 0, number].into(), mac(number), 3498).unwrap();
-    config.with_max_message((MAX_MESSAGE + header::BYTES + remote::BYTES) as u64).with_give_up(Duration::from_secs(1))
+    config.with_max_message((MAX_MESSAGE + header::BYTES + rma::BYTES) as u64).with_give_up(Duration::from_secs(1))
 }
 
 fn mac(number: u8) -> [u8; 6] {
@@ -43,10 +43,10 @@ impl Host {
         for number in 0..4 {
             peers.insert(([10, 0, 0, number], 61440).into());
         }
-        let side = |queue: &Arc<Queue>, count: &Arc<Count>| Side {
+        let side = |queue: &Arc<Queue>, count: &Arc<Count>| Direction {
             queue: Some(Arc::clone(queue)),
             count: Some(Arc::clone(count)),
-            ..Side::default()
+            ..Direction::default()
         };
         let bindings = Bindings {
             peers: Arc::clone(&peers),
@@ -106,7 +106,7 @@ fn a_message_to_itself_does_not_use_the_network() {
     host.receive(Some(1), Some((5, 0)), &mut to, 1);
     host.send(1, Some(5), b"itself", 2).unwrap();
     // Unexpected messages, up to the limit.
-    (0..sending::MOST).for_each(|_| host.send(1, None, b"kept", 3).unwrap());
+    (0..sending::MAX_UNDELIVERED).for_each(|_| host.send(1, None, b"kept", 3).unwrap());
     assert_eq!(host.send(1, None, b"more", 4), Err(Errno::AGAIN));
     host.receive(None, None, &mut second, 5);
     host.send(1, None, b"more", 4).unwrap();
@@ -114,7 +114,7 @@ fn a_message_to_itself_does_not_use_the_network() {
     let _ = host.received.read(9, |_, done| completions.push((done.entry.op_context, done.entry.len, done.source)));
     assert_eq!(completions, [(1, 6, 1), (5, 4, 1)]);
     assert_eq!((&to, &second), (b"itself\0\0", b"kept\0\0\0\0"));
-    assert_eq!(host.counts[0].done.load(Relaxed), sending::MOST as u64 + 2);
+    assert_eq!(host.counts[0].done.load(Relaxed), sending::MAX_UNDELIVERED as u64 + 2);
 }
 
 /// A network that loses, duplicates, corrupts and reorders frames.
@@ -246,9 +246,9 @@ fn register(host: &Host, memory: &mut [u8], access: [bool; 2]) {
     assert!(host.engine.bindings().regions.insert(3, Region { buffers: buffers(memory), base: 0, access }));
 }
 
-fn remote(to: u8, kind: Kind, offset: u64, bytes: &[u8], context: usize) -> Remote {
+fn remote(to: u8, kind: Kind, offset: u64, bytes: &[u8], context: usize) -> RmaOperation {
     let (buffers, context) = (buffers(bytes), Some(context));
-    Remote { to: to.into(), buffers, kind, key: 3, offset, data: None, flags: FI_COMPLETION, context }
+    RmaOperation { to: to.into(), buffers, kind, key: 3, offset, data: None, flags: FI_COMPLETION, context }
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn peers_read_and_write_registered_memory() {
     register(&b, &mut memory, [true; 2]);
     register(&a, &mut memory, [true; 2]);
     let (sent, got, own) = (pattern(2, 300), vec![0; 500], vec![0; 10]);
-    a.engine.begin_remote(&Remote { data: Some(9), ..remote(2, Kind::Write, 600, &sent, 1) }).unwrap();
+    a.engine.begin_remote(&RmaOperation { data: Some(9), ..remote(2, Kind::Write, 600, &sent, 1) }).unwrap();
     a.engine.begin_remote(&remote(2, Kind::Read, 500, &got, 2)).unwrap();
     a.engine.begin_remote(&remote(1, Kind::Read, 990, &own, 3)).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].done.load(Relaxed) == 3);
@@ -284,7 +284,7 @@ fn peers_cannot_access_other_memory() {
         remote(2, Kind::Write, 0, &place, 1),
         remote(2, Kind::Read, 991, &place, 2),
         remote(2, Kind::Read, u64::MAX, &place, 3),
-        Remote { key: 4, ..remote(2, Kind::Read, 0, &place, 4) },
+        RmaOperation { key: 4, ..remote(2, Kind::Read, 0, &place, 4) },
     ];
     invalid.iter().for_each(|remote| a.engine.begin_remote(remote).unwrap());
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 4);

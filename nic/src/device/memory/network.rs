@@ -75,7 +75,7 @@ struct Flight {
 }
 
 #[derive(Debug)]
-pub(super) struct Wires {
+pub(super) struct QueueNetwork {
     seed: u64,
     now: Time,
     sequence: u64,
@@ -89,7 +89,7 @@ pub(super) struct Wires {
     stats: NetworkStats,
 }
 
-impl Wires {
+impl QueueNetwork {
     /// Creates the wires of queue number `queue` of all hosts.
     pub(super) fn new(config: &MemoryConfig, queue: u32) -> Self {
         Self {

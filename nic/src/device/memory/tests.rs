@@ -123,16 +123,16 @@ fn a_receiver_that_does_not_release_drops_and_counts() {
     assert!(b.allocate().is_some(), "receiving must not starve sending");
     held.drain(..).for_each(|received| b.release(received.frame));
     b.flush().unwrap();
-    assert_eq!(b.census().fill, 32);
+    assert_eq!(b.frame_counts().fill, 32);
 }
 
 #[test]
 fn a_full_tx_ring_returns_the_frame() {
     let (_, mut a, _b) = pair(MemoryConfig { tx_ring: 4, ..Default::default() });
     let sent = (0..6).filter(|&fill| send(&mut a, B, fill, 64)).count();
-    assert_eq!((sent, a.stats().tx_ring_full, a.census().tx), (4, 2, 4));
+    assert_eq!((sent, a.stats().tx_ring_full, a.frame_counts().tx), (4, 2, 4));
     a.flush().unwrap();
-    assert_eq!(a.census().tx, 0);
+    assert_eq!(a.frame_counts().tx, 0);
     assert!(send(&mut a, B, 0, 64));
 }
 
@@ -330,7 +330,7 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
         network.audit().unwrap();
         for (device, held) in devices.iter().zip(&held) {
             device.audit().unwrap();
-            assert_eq!(device.census().held, held.len());
+            assert_eq!(device.frame_counts().held, held.len());
         }
     }
     (network.stats(), devices.iter().map(DeviceHealth::stats).collect(), seen)

@@ -94,11 +94,11 @@ pub(super) struct Sockets {
 
 impl UdpConfig {
     /// The largest MTU that is taken from a route: that of loopback is longer.
-    pub const LARGEST_MTU: u32 = 9000;
+    pub const MAX_MTU: u32 = 9000;
 
     /// Configures sockets of a local address. The MTU is that of the default route.
     #[must_use]
-    pub fn at(address: IpAddr) -> Self {
+    pub fn new(address: IpAddr) -> Self {
         await_address(Some(address));
         let mtu = elsewhere(address.is_ipv6()).and_then(|to| probe(Some(address), to)).map_or(USUAL_MTU, |way| way.mtu);
         Self::over(Way { from: address, mtu })
@@ -109,7 +109,7 @@ impl UdpConfig {
     ///
     /// # Errors
     /// When there is no route.
-    pub fn towards(peer: IpAddr) -> Result<Self, UdpError> {
+    pub fn for_peer(peer: IpAddr) -> Result<Self, UdpError> {
         let is_fit = |way: &Way| !matches!(way.from, IpAddr::V6(own) if own.is_unicast_link_local());
         let way = probe(None, peer).ok().filter(is_fit);
         let way = way.map_or_else(
@@ -129,7 +129,7 @@ impl UdpConfig {
     ///
     /// # Errors
     /// When there is no route.
-    pub fn between(own: IpAddr, peer: IpAddr) -> Result<Self, UdpError> {
+    pub fn for_path(own: IpAddr, peer: IpAddr) -> Result<Self, UdpError> {
         await_address(Some(own));
         match probe(Some(own), peer) {
             // An address of another machine: binding the sockets returns the error, with its port.
@@ -144,13 +144,13 @@ impl UdpConfig {
     ///
     /// # Errors
     /// When there is no default route.
-    pub fn of_default_route() -> Result<Self, UdpError> {
+    pub fn for_default_route() -> Result<Self, UdpError> {
         let way = ELSEWHERE.into_iter().find_map(|to| probe(None, to).ok());
         way.map(Self::over).ok_or(UdpError::NoAddress)
     }
 
     fn over(way: Way) -> Self {
-        Self { address: way.from, ports: Ports::DEFAULT, evs: SOCKETS, mtu: way.mtu.min(Self::LARGEST_MTU) }
+        Self { address: way.from, ports: Ports::DEFAULT, evs: SOCKETS, mtu: way.mtu.min(Self::MAX_MTU) }
     }
 
     /// Opens the sockets. If another program has one of the ports of entropy values, only those

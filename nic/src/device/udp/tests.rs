@@ -62,14 +62,14 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
         }
     }
     device.audit().unwrap();
-    assert_eq!(device.census().free, device.census().total);
+    assert_eq!(device.frame_counts().free, device.frame_counts().total);
     all
 }
 
 #[test]
 fn frames_arrive_once_with_their_port_and_mark() {
     for segments in [64, 1] {
-        let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
+        let (mut a, mut b) = (open(UdpConfig::new(unused_address())), open(UdpConfig::new(unused_address())));
         assert_eq!((a.info().evs, a.info().resolves_next_hop), (32, true));
         a.lanes.set_segments(segments);
         let mut sent = Vec::new();
@@ -79,7 +79,7 @@ fn frames_arrive_once_with_their_port_and_mark() {
             queue(&mut a, &b, number / 10 % 32, ecn, &payload);
             sent.push((number / 10 % 32, ecn, payload.to_vec()));
         }
-        assert_eq!(a.census().tx, 200);
+        assert_eq!(a.frame_counts().tx, 200);
         a.flush().unwrap();
         let mut received = drain(&mut b, Ports::DEFAULT);
         let key = |(ev, ecn, payload): &(u16, Ecn, Vec<u8>)| (*ev, *ecn as u8, payload.clone());
@@ -97,7 +97,7 @@ fn frames_arrive_once_with_their_port_and_mark() {
 #[test]
 fn ipv6_and_other_ports() {
     let ports = Ports::new(1024 + 64 * (std::process::id() % 900) as u16).unwrap();
-    let mut alone = open(UdpConfig { ports, ..UdpConfig::at(Ipv6Addr::LOCALHOST.into()) });
+    let mut alone = open(UdpConfig { ports, ..UdpConfig::new(Ipv6Addr::LOCALHOST.into()) });
     let (payload, itself) = (content(1, 700), (alone.address, alone.port));
     [3, 3, 31].into_iter().for_each(|ev| queue_to(&mut alone, itself, ev, Ecn::Ce, &payload));
     alone.flush().unwrap();
@@ -109,17 +109,17 @@ fn ipv6_and_other_ports() {
 
 #[test]
 fn nothing_is_sent_to_other_ports() {
-    let (mut a, b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
+    let (mut a, b) = (open(UdpConfig::new(unused_address())), open(UdpConfig::new(unused_address())));
     queue(&mut a, &b, 32, Ecn::NotEct, &[]);
     let id = a.allocate().unwrap();
     a.transmit(id, 3).unwrap();
-    assert_eq!((a.stats().tx_dropped, a.census().free), (2, a.census().total));
+    assert_eq!((a.stats().tx_dropped, a.frame_counts().free), (2, a.frame_counts().total));
     a.audit().unwrap();
 }
 
 #[test]
 fn a_full_queue_returns_frames() {
-    let (mut a, b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
+    let (mut a, b) = (open(UdpConfig::new(unused_address())), open(UdpConfig::new(unused_address())));
     (0..256).for_each(|_| queue(&mut a, &b, 5, Ecn::Ect0, &[7; 64]));
     let id = a.allocate().unwrap();
     let template = a.memory[..a.space].to_vec();
@@ -128,34 +128,34 @@ fn a_full_queue_returns_frames() {
     a.release(id);
     assert_eq!(a.stats().tx_ring_full, 1);
     a.flush().unwrap();
-    assert_eq!((a.stats().tx_completed, a.census().tx), (256, 0));
+    assert_eq!((a.stats().tx_completed, a.frame_counts().tx), (256, 0));
 }
 
 #[test]
 fn ports_in_use_are_an_error() {
     let address = unused_address();
     let taken = std::net::UdpSocket::bind((address, Ev::new(10).port(32).number())).unwrap();
-    assert_eq!(open(UdpConfig::at(address)).info().evs, 10);
+    assert_eq!(open(UdpConfig::new(address)).info().evs, 10);
     drop(taken);
     let _first = std::net::UdpSocket::bind((address, Ev::new(0).port(32).number())).unwrap();
-    let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
+    let refused = UdpDevice::open(&UdpConfig::new(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 49152") && refused.contains("ss -ulpn"), "{refused}");
     let address = unused_address();
-    let _device = open(UdpConfig::at(address));
-    let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
+    let _device = open(UdpConfig::new(address));
+    let refused = UdpDevice::open(&UdpConfig::new(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 61440") && refused.contains("other ports"), "{refused}");
     // With separate host ports, two devices share the ports that encode entropy values.
     assert_eq!(
-        open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::at(address) }).info().evs,
+        open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::new(address) }).info().evs,
         256
     );
-    assert!(UdpDevice::open(&UdpConfig::at([203, 0, 113, 7].into())).is_err());
+    assert!(UdpDevice::open(&UdpConfig::new([203, 0, 113, 7].into())).is_err());
 }
 
 #[test]
 fn missing_kernel_features_are_tolerated() {
     let error = io::Error::from_raw_os_error;
-    let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
+    let (mut a, mut b) = (open(UdpConfig::new(unused_address())), open(UdpConfig::new(unused_address())));
     assert!(a.lanes.give_way(&error(libc::EINVAL), 5) && !a.lanes.may_fragment());
     assert!(!a.lanes.give_way(&error(libc::EINVAL), 1) && !a.lanes.give_way(&error(libc::ENETUNREACH), 1));
     assert!(a.lanes.give_way(&error(libc::EMSGSIZE), 1) && a.has_fragmented());
@@ -169,7 +169,7 @@ fn missing_kernel_features_are_tolerated() {
 
 #[test]
 fn frames_that_cannot_be_sent_do_not_affect_others() {
-    let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
+    let (mut a, mut b) = (open(UdpConfig::new(unused_address())), open(UdpConfig::new(unused_address())));
     // A packet from a loopback address cannot leave the machine.
     b.address = [203, 0, 113, 7].into();
     queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]);
@@ -180,10 +180,10 @@ fn frames_that_cannot_be_sent_do_not_affect_others() {
     assert_eq!(drain(&mut b, Ports::DEFAULT).len(), 1);
     // The port is closed: the kernel gets an ICMP error and reports it on our sockets.
     drop(b);
-    let b = UdpDevice::open(&UdpConfig::at(unused_address())).unwrap();
+    let b = UdpDevice::open(&UdpConfig::new(unused_address())).unwrap();
     let closed_address = b.address();
     drop(b);
-    let mut unreachable = open(UdpConfig::at(unused_address()));
+    let mut unreachable = open(UdpConfig::new(unused_address()));
     unreachable.address = closed_address;
     for _ in 0..3 {
         queue(&mut a, &unreachable, 1, Ecn::Ect0, &[1; 100]);
@@ -217,7 +217,7 @@ fn run_both(
 #[test]
 fn megabytes_arrive_over_all_sockets() {
     let host = || {
-        let config = UdpConfig { mtu: 1500, ..UdpConfig::at(unused_address()) };
+        let config = UdpConfig { mtu: 1500, ..UdpConfig::new(unused_address()) };
         let endpoint =
             config.endpoint().unwrap().with_balancer(BalancerKind::Reps).with_give_up(Duration::from_secs(20));
         Host::open_udp_with(config, endpoint).unwrap()
@@ -314,9 +314,9 @@ fn handles_need_only_an_address() {
 
 #[test]
 fn an_address_and_an_mtu_are_found() {
-    let towards = UdpConfig::towards(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let towards = UdpConfig::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap();
     assert_eq!((towards.address, towards.mtu), (Ipv4Addr::LOCALHOST.into(), 9000));
-    assert_eq!(UdpConfig::at(Ipv4Addr::LOCALHOST.into()).mtu, 1500);
+    assert_eq!(UdpConfig::new(Ipv4Addr::LOCALHOST.into()).mtu, 1500);
     let config: EndpointConfig = towards.endpoint().unwrap();
     assert_eq!(config.flow.packet_bytes(), 9014);
 }

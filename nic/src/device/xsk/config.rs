@@ -52,7 +52,7 @@ impl FromStr for BindMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BusyPoll {
     /// Where published measurements show a gain: in zero-copy mode, with the drivers of
-    /// [`busy_polling_wins`](crate::net::drivers::busy_polling_wins), and with more CPUs than
+    /// [`busy_poll_is_faster`](crate::net::drivers::busy_poll_is_faster), and with more CPUs than
     /// queues.
     #[default]
     Auto,
@@ -197,8 +197,8 @@ impl XskConfig {
         OpenError::NoZeroCopy { interface: self.interface.clone(), queue: self.queue, why }
     }
 
-    pub(super) fn failed(&self, doing: &'static str, source: io::Error) -> OpenError {
-        OpenError::Io { doing, interface: self.interface.clone(), queue: self.queue, source }
+    pub(super) fn failed(&self, operation: &'static str, source: io::Error) -> OpenError {
+        OpenError::Io { operation, interface: self.interface.clone(), queue: self.queue, source }
     }
 
     pub(super) fn umem_failed(&self, source: io::Error) -> OpenError {

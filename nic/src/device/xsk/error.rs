@@ -29,7 +29,7 @@ pub enum OpenError {
         "{why}. Any of the {queues} queues of `{interface}` may get the next packet, since each has a source port \
          of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 61440 on one and name that"
     )]
-    NotAll {
+    QueuesUnavailable {
         /// The interface.
         interface: String,
         /// The number of receive queues.
@@ -104,10 +104,10 @@ pub enum OpenError {
     #[error("this kernel has no AF_XDP sockets; use one built with CONFIG_XDP_SOCKETS=y (Debian's are)")]
     NoAfXdp,
     /// Any other error.
-    #[error("{doing} on queue {queue} of `{interface}`: {source}")]
+    #[error("{operation} on queue {queue} of `{interface}`: {source}")]
     Io {
         /// The operation.
-        doing: &'static str,
+        operation: &'static str,
         /// The interface.
         interface: String,
         /// The queue.

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use spray_wire::Ports;
 use thiserror::Error;
 
-use super::busy::Deferral;
+use super::busy_poll::Deferral;
 use super::rules::Rules;
 use super::{
     BindMode, OpenError, XskConfig, XskDevice,
     queues::XskInterface,
-    taken::{Taken, TakenOver},
+    taken_over::{NicState, TakenOver},
 };
 use crate::endpoint::ConfigError;
 use crate::net::drivers;
@@ -71,17 +71,17 @@ impl XskInterface {
         queue: Option<u32>,
         shards: usize,
     ) -> Result<Vec<Self>, TakeOverError> {
-        interface.check_free()?;
+        interface.check_available()?;
         interface.check_address(address)?;
         let name = interface.name.clone();
         // Before sockets are opened, since some drivers reset their queues for it.
         let rules = begin_rules(&name, queue, shards);
-        let mut steer = SteerProgram::load(interface.station().mac, &[address], ports)?;
+        let mut steer = SteerProgram::load(interface.l3_interface().mac, &[address], ports)?;
         // Drivers prepare for sockets by the program. Frames that arrive before a socket go to the
         // kernel.
         let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
-        let distrust = if sockets.mode == BindMode::Auto { drivers::distrust(&name) } else { None };
-        let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
+        let zero_copy_defect = if sockets.mode == BindMode::Auto { drivers::zero_copy_defect(&name) } else { None };
+        let asked = if zero_copy_defect.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name.clone(), ..sockets };
         let open = || match queue {
             Some(queue) => Self::open_some(&sockets, &[queue], shards, ports),
@@ -91,24 +91,24 @@ impl XskInterface {
         let (mut shards, deferral) = Deferral::around(&interface, &sockets, open, |shards| shards.iter().any(polls))?;
         let queues = || shards.iter().flat_map(Self::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
-        let early = steer.strays().unwrap_or(0);
+        let early = steer.frames_without_socket().unwrap_or(0);
         let rules =
             rules.and_then(|rules| rules.map(|rules| put_rules(rules, &name, address, ports, &shards)).transpose());
-        let (rules, rules_refused) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
+        let (rules, rules_error) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
         let how = TakenOver {
             interface,
             mode,
-            refusal: steer.refusal().map(Into::into),
+            native_error: steer.native_error().map(Into::into),
             zero_copy: queues().all(XskDevice::zero_copy),
-            distrust,
+            zero_copy_defect,
             busy_polls: shards.iter().any(polls).then_some(deferral.is_some()),
             queues: queues().count(),
             shards: shards.len(),
             rules: rules.as_ref().map_or(0, Rules::count),
-            rules_refused,
+            rules_error,
         };
         let at = (address, ports);
-        let taken = Arc::new(Taken { steer: Mutex::new(steer), at, _deferral: deferral, _rules: rules, how, early });
+        let taken = Arc::new(NicState { steer: Mutex::new(steer), at, _deferral: deferral, _rules: rules, how, early });
         shards.iter_mut().for_each(|shard| shard.taken = Some(Arc::clone(&taken)));
         Ok(shards)
     }
@@ -122,9 +122,9 @@ impl XskInterface {
     /// Returns the number of frames of the transport that arrived on a queue without a socket and
     /// were lost, since the sockets were registered; 0 where the kernel has no counter.
     #[must_use]
-    pub fn strays(&self) -> u64 {
+    pub fn frames_without_socket(&self) -> u64 {
         let taken = self.taken.as_deref().expect(TAKEN);
-        taken.steer().strays().unwrap_or(0).saturating_sub(taken.early)
+        taken.steer().frames_without_socket().unwrap_or(0).saturating_sub(taken.early)
     }
 }
 
@@ -135,7 +135,7 @@ const TAKEN: &str = "the interface is taken over";
 /// Without rules, shards forward frames. With one shard and all queues, none are needed.
 fn begin_rules(interface: &str, queue: Option<u32>, shards: usize) -> io::Result<Option<Rules>> {
     let nic = Ethtool::open(interface)?;
-    let queues = nic.channels().map_or(1, |channels| channels.receiving());
+    let queues = nic.channels().map_or(1, |channels| channels.rx_queues());
     if queues > 1 && (queue.is_some() || shards > 1) { Rules::begin(&nic, interface) } else { Ok(None) }
 }
 
@@ -153,13 +153,13 @@ fn put_rules(
 
 /// Returns why the program could not be attached: another one is, or the kernel's error.
 fn refused(interface: &str, source: ProgramError) -> TakeOverError {
-    let taken = Interface::find(interface).and_then(|now| now.check_free());
+    let taken = Interface::find(interface).and_then(|now| now.check_available());
     taken.err().map_or_else(|| TakeOverError::Attach { interface: interface.into(), source }, TakeOverError::Net)
 }
 
 /// Returns how to bind: a driver that refused the program does not support zero-copy either.
 fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Result<BindMode, TakeOverError> {
-    let Some(why) = steer.refusal() else { return Ok(asked) };
+    let Some(why) = steer.native_error() else { return Ok(asked) };
     match asked {
         BindMode::ZeroCopy => Err(TakeOverError::Generic { interface: interface.name.clone(), why: why.into() }),
         _ => Ok(BindMode::Copy),

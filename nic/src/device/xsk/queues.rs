@@ -1,6 +1,6 @@
 //! Several queues of an interface as one device.
 //!
-//! Packet path: T6 and R1 of `docs/architecture.md`, between `nic` and the socket of a queue.
+//! Packet path: T6 and R1 of `docs/architecture.md`, between `any` and the socket of a queue.
 
 use std::{
     io,
@@ -10,9 +10,9 @@ use std::{
 
 use spray_wire::Ports;
 
-use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, taken::Taken};
+use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, taken_over::NicState};
 use crate::device::mailboxes::{Mailbox, ShardMailboxes};
-use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
+use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
 use crate::sys::any_readable;
@@ -28,7 +28,7 @@ use crate::sys::any_readable;
 pub struct XskInterface {
     // Fields drop in order: the program is detached before its sockets are closed.
     /// `None` in tests that attach a program of their own.
-    pub(super) taken: Option<Arc<Taken>>,
+    pub(super) taken: Option<Arc<NicState>>,
     queues: Box<[XskDevice]>,
     /// Maximum number of frames of a queue. Frame `i` of the interface's queue `n` has the number
     /// `n * frames + i`.
@@ -74,18 +74,18 @@ impl XskInterface {
     /// shard sends from its first queue.
     ///
     /// # Errors
-    /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise
-    /// as [`XskDevice::open`].
+    /// [`OpenError::QueuesUnavailable`] when one of several cannot be opened or there are too many,
+    /// otherwise as [`XskDevice::open`].
     pub(super) fn open_all(config: &XskConfig, most: u32, shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
         let (queues, one) = receive_queues(config)?;
-        let not_all = |why: String| OpenError::NotAll { interface: config.interface.clone(), queues, one, why };
+        let fail = |why: String| OpenError::QueuesUnavailable { interface: config.interface.clone(), queues, one, why };
         if queues > most {
-            return Err(not_all(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
+            return Err(fail(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
         }
         Self::open_each(config, &(0..queues).collect::<Vec<_>>(), shards, ports).map_err(|(at, error)| match at {
             // With one queue, opening that alone would fail too.
             0 => error,
-            _ => not_all(error.to_string()),
+            _ => fail(error.to_string()),
         })
     }
 
@@ -118,7 +118,7 @@ impl XskInterface {
         };
         let mut hands: Vec<(Shard, Vec<XskDevice>)> = Shard::all(shards).map(|shard| (shard, Vec::new())).collect();
         for (place, device) in devices.into_iter().enumerate() {
-            let server = hands[0].0.serving(place);
+            let server = hands[0].0.shard_of_queue(place);
             hands[usize::from(server)].1.push(device);
         }
         hands
@@ -148,10 +148,10 @@ impl XskInterface {
     #[inline]
     fn find(&self, id: &FrameId) -> Option<(usize, FrameId)> {
         let (place, index) = ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames));
-        if self.shard == Shard::WHOLE {
+        if self.shard == Shard::SINGLE {
             return Some((place, index));
         }
-        let is_ours = self.shard.serving(place) == self.shard.number();
+        let is_ours = self.shard.shard_of_queue(place) == self.shard.number();
         is_ours.then(|| (place / usize::from(self.shard.count()), index))
     }
 
@@ -174,7 +174,7 @@ impl XskInterface {
         let received = device.receive(arrivals, budget.min(BATCH));
         for Received { frame, len, misrouted } in arrivals.drain(..) {
             let (number, begin) = (first + frame.0, device.begins[frame.index()]);
-            if !sharing.pass_on(number, begin, device.frame(&frame, len)) {
+            if !sharing.forward(number, begin, device.frame(&frame, len)) {
                 out.push(Received { frame: FrameId(number), len, misrouted });
             }
         }
@@ -182,10 +182,10 @@ impl XskInterface {
     }
 
     /// Takes frames that other shards have forwarded, and frames of this shard that they return.
-    fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize) {
+    fn take_forwarded(&mut self, out: &mut Vec<Received>, budget: usize) {
         let Self { queues, sharing, frames, shard, .. } = self;
         let Some(sharing) = sharing else { return };
-        sharing.take_handed(out, budget, |number| {
+        sharing.take_forwarded(out, budget, |number| {
             queues[(number / *frames) as usize / usize::from(shard.count())].release(FrameId(number % *frames));
         });
     }
@@ -213,7 +213,7 @@ fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> 
         (_, 0) => "combined 1",
         _ => "combined 1 rx 0",
     };
-    Ok((channels.receiving().max(1), one))
+    Ok((channels.rx_queues().max(1), one))
 }
 
 /// Returns the configuration of each of `queues` queues.
@@ -235,7 +235,7 @@ impl Device for XskInterface {
         let (begun, first, count) = (out.len(), self.next, self.queues.len());
         let budget = budget.min(out.capacity() - begun);
         self.next = (first + 1) % count;
-        self.take_handed(out, budget);
+        self.take_forwarded(out, budget);
         for queue in (first..count).chain(0..first) {
             let room = budget - (out.len() - begun);
             if room == 0 {
@@ -264,7 +264,7 @@ impl Device for XskInterface {
     fn release(&mut self, id: FrameId) {
         match (self.find(&id), &mut self.sharing) {
             (Some((queue, id)), _) => self.queues[queue].release(id),
-            (None, sharing) => sharing.as_mut().expect(OTHERS).give_back(&id),
+            (None, sharing) => sharing.as_mut().expect(OTHERS).return_frame(&id),
         }
     }
 
@@ -283,7 +283,7 @@ impl Device for XskInterface {
         self.queues[0].frame_mut(&copy)[..len as usize].copy_from_slice(sharing.frame(&id, len));
         match self.queues[0].transmit(copy, len) {
             Ok(()) => {
-                sharing.give_back(&id);
+                sharing.return_frame(&id);
                 Ok(())
             }
             Err(copy) => {
@@ -315,8 +315,8 @@ impl DeviceHealth for XskInterface {
         self.sharing.as_ref().map_or_else(|| self.stats().rx, Sharing::interface_rx_frames)
     }
 
-    fn census(&self) -> FrameCensus {
-        self.queues.iter().map(DeviceHealth::census).sum()
+    fn frame_counts(&self) -> FrameCounts {
+        self.queues.iter().map(DeviceHealth::frame_counts).sum()
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -102,7 +102,7 @@ impl XskDevice {
 
     /// Counts an empty receive, and periodically checks the socket: a caller that only receives
     /// would not notice that its interface was removed.
-    pub(super) fn check_seldom(&mut self) -> io::Result<()> {
+    pub(super) fn check_periodically(&mut self) -> io::Result<()> {
         self.empty_receives += 1;
         if self.empty_receives < RECEIVES_PER_CHECK {
             return Ok(());

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use spray_wire::Ports;
 
-use super::undo::Undo;
+use super::restore::RestoreOnExit;
 use crate::endpoint::Shard;
 use crate::net::drivers;
 use crate::net::ethtool::{Ethtool, Feature, Request, Rule, RuleTable};
@@ -15,7 +15,7 @@ use crate::net::ethtool::{Ethtool, Feature, Request, Rule, RuleTable};
 #[derive(Debug)]
 pub(super) struct Rules {
     count: usize,
-    undo: Undo,
+    undo: RestoreOnExit,
 }
 
 impl Rules {
@@ -26,14 +26,14 @@ impl Rules {
     pub(super) fn begin(nic: &Ethtool, interface: &str) -> io::Result<Option<Self>> {
         let Some(heeds) = nic.feature(Feature::NTUPLE)? else { return Ok(None) };
         let driver = nic.driver().unwrap_or_default().name;
-        if !heeds && drivers::resets_for_rules(&driver) {
+        if !heeds && drivers::resets_link_for_rules(&driver) {
             return Err(io::Error::other(format!(
                 "{driver} resets its link to heed rules, so let it always: `ethtool -K {interface} ntuple on`"
             )));
         }
-        let undo = Undo::begin(interface, &[])?;
+        let undo = RestoreOnExit::begin(interface, &[])?;
         if !heeds {
-            undo.tell(&nic.feature_request(Feature::NTUPLE, false)?)?;
+            undo.add(&nic.feature_request(Feature::NTUPLE, false)?)?;
             nic.set_feature(Feature::NTUPLE, true)?;
         }
         Ok(Some(Self { count: 0, undo }))
@@ -52,7 +52,7 @@ impl Rules {
         shards: usize,
     ) -> io::Result<Self> {
         let rules = wanted(address, ports, queues, shards);
-        let count = put(table, rules, |request| self.undo.tell(request))?;
+        let count = put(table, rules, |request| self.undo.add(request))?;
         Ok(Self { count, ..self })
     }
 
@@ -69,13 +69,13 @@ fn wanted(
     queues: &[u32],
     shards: usize,
 ) -> impl Iterator<Item = Rule> + Clone + use<'_> {
-    let whole = Shard::all(shards).next().unwrap_or(Shard::WHOLE);
+    let whole = Shard::all(shards).next().unwrap_or(Shard::SINGLE);
     (0..Ports::COUNT as u8).map(move |number| {
-        let shard = whole.taking(number);
+        let shard = whole.shard_of_port(number);
         let of_it: Vec<u32> = queues
             .iter()
             .enumerate()
-            .filter(|(place, _)| whole.serving(*place) == shard)
+            .filter(|(place, _)| whole.shard_of_queue(*place) == shard)
             .map(|(_, &queue)| queue)
             .collect();
         let turn = usize::from(number) / shards.max(1);
@@ -196,8 +196,8 @@ mod tests {
                 assert_eq!((rule.address, rule.port), (ADDRESS, Ports::DEFAULT.first() + number as u16));
                 let place = (rule.queue - 100) as usize;
                 assert_eq!(
-                    whole.serving(place),
-                    whole.taking(number as u8),
+                    whole.shard_of_queue(place),
+                    whole.shard_of_port(number as u8),
                     "port {number} of {queues:?}, {shards} shards"
                 );
                 *of_queue.entry(rule.queue).or_insert(0) += 1;

@@ -51,18 +51,18 @@ impl Sharing {
 
     #[inline]
     fn server(&self, place: usize) -> u8 {
-        self.mailbox.shard().serving(place)
+        self.mailbox.shard().shard_of_queue(place)
     }
 
     /// Forwards a frame of this shard's queue to the shard that it is for, if that is another one.
     /// Returns whether it did.
     #[inline]
-    pub(super) fn pass_on(&mut self, number: u32, begin: u16, packet: &[u8]) -> bool {
+    pub(super) fn forward(&mut self, number: u32, begin: u16, packet: &[u8]) -> bool {
         self.arrived += 1;
         let Some(shard) = self.mailbox.owner_of(packet) else { return false };
         let parcel = FrameHandover { number, len: packet.len() as u32, begin };
         // A shard that has ended accepts none.
-        let passed = self.mailbox.hand(shard, parcel).is_ok();
+        let passed = self.mailbox.forward(shard, parcel).is_ok();
         self.handed_over += u64::from(passed);
         passed
     }
@@ -70,7 +70,7 @@ impl Sharing {
     /// Takes up to `budget` forwarded frames. Frames of this shard that are returned go to `home`,
     /// by number.
     #[inline]
-    pub(super) fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize, mut home: impl FnMut(u32)) {
+    pub(super) fn take_forwarded(&mut self, out: &mut Vec<Received>, budget: usize, mut home: impl FnMut(u32)) {
         let mut room = budget.min(out.capacity() - out.len());
         while room > 0
             && let Some(FrameHandover { number, len, begin }) = self.mailbox.take()
@@ -116,12 +116,12 @@ impl Sharing {
     /// # Panics
     /// When the frame is not held here.
     #[inline]
-    pub(super) fn give_back(&mut self, id: &FrameId) {
+    pub(super) fn return_frame(&mut self, id: &FrameId) {
         self.find(id);
         self.begins[id.index()] = ABSENT;
         let parcel = FrameHandover { number: id.0, len: 0, begin: 0 };
         // A shard that has ended does not need it.
-        let _ = self.mailbox.hand(self.server((id.0 / self.frames) as usize), parcel);
+        let _ = self.mailbox.forward(self.server((id.0 / self.frames) as usize), parcel);
     }
 
     /// Wakes shards that have new frames, and publishes the number of arrivals.
@@ -152,7 +152,7 @@ impl Drop for Sharing {
         while let Some(FrameHandover { number, .. }) = self.mailbox.take() {
             if !self.has_queue((number / self.frames) as usize) {
                 self.begins[number as usize] = 0;
-                self.give_back(&FrameId(number));
+                self.return_frame(&FrameId(number));
             }
         }
         self.mailbox.wake();

@@ -12,9 +12,9 @@ use crate::net::ethtool::{Feature, Rule, RuleTable};
 mod interfaces;
 mod many_queues;
 mod polled;
+mod restore;
 mod rig;
 mod taken_over;
-mod undone;
 
 use rig::{Steer, TimedBarrier, ip, run_on_veth, up, yield_to_softirq};
 use spray_test_support::has_root;
@@ -168,14 +168,14 @@ fn two_hundred_thousand_frames_cross_without_loss() {
             for _ in 0..burst {
                 sent += u64::from(send(&mut device, sent, LEN));
             }
-            if burst > 0 || device.census().tx > 0 {
+            if burst > 0 || device.frame_counts().tx > 0 {
                 device.flush().unwrap();
             }
-            stall_check.check(sent, || format!("{:?} {:?}", device.stats(), device.census()));
+            stall_check.check(sent, || format!("{:?} {:?}", device.stats(), device.frame_counts()));
         }
         eventually("completions", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
         device.audit().unwrap();
         device.stats()
@@ -202,12 +202,12 @@ fn two_hundred_thousand_frames_cross_without_loss() {
         }
         let elapsed = begin.elapsed();
         device.audit().unwrap();
-        (device.stats(), device.census(), elapsed)
+        (device.stats(), device.frame_counts(), elapsed)
     };
-    let (tx, (rx, census, elapsed)) = run_on_veth(MTU, sender, receiver);
+    let (tx, (rx, frame_counts, elapsed)) = run_on_veth(MTU, sender, receiver);
     assert_eq!((tx.tx, tx.tx_completed, tx.tx_dropped, tx.tx_invalid), (TOTAL, TOTAL, 0, 0), "{tx:?}");
     assert_eq!((rx.rx, rx.rx_lost(), rx.fill_empty, rx.rx_invalid), (TOTAL, 0, 0, 0), "{rx:?}");
-    assert_eq!(census, FrameCensus { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
+    assert_eq!(frame_counts, FrameCounts { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
     let rate = TOTAL as f64 / elapsed.as_secs_f64();
     eprintln!(
         "{LEN} B over veth, copy mode: {:.0} kpps, {:.2} Gb/s, {:.1} frames a kick",
@@ -231,11 +231,11 @@ fn one_flush_sends_a_full_tx_ring() {
         done.wait();
         let sent = (0..4096).filter(|&sequence| send(&mut device, sequence, 1000)).count();
         assert_eq!(sent, 2048, "half the frames are in the fill ring, the other half sent");
-        assert_eq!(device.census().tx, 2048);
+        assert_eq!(device.frame_counts().tx, 2048);
         device.flush().unwrap();
         eventually("completions", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
         device.audit().unwrap();
         let stats = device.stats();
@@ -252,7 +252,7 @@ fn one_flush_sends_a_full_tx_ring() {
             out.len() == 2048
         });
         assert!(out.iter().zip(0..).all(|(got, sequence)| read(device.frame(&got.frame, got.len)) == sequence));
-        assert_eq!(device.census(), FrameCensus { total: 4096, free: 2048, fill: 0, held: 2048, tx: 0 });
+        assert_eq!(device.frame_counts(), FrameCounts { total: 4096, free: 2048, fill: 0, held: 2048, tx: 0 });
         device.audit().unwrap();
         done.wait();
     };
@@ -308,7 +308,7 @@ fn a_caller_that_holds_all_frames_recovers() {
         device.release(reply);
         held.drain(..).for_each(|received| device.release(received.frame));
         device.flush().unwrap();
-        assert_eq!(device.census().fill, 64);
+        assert_eq!(device.frame_counts().fill, 64);
         phase.wait();
         phase.wait();
         assert!(device.receive(&mut held, 128).unwrap() > 0);

@@ -11,15 +11,15 @@ use spray_wire::{Ack, Body, Close, CloseReason, Common, EvPort, Frame, RESET_UNK
 
 use crate::endpoint::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
-    admission::hops::Asking,
-    admission::repeat::Repeat,
+    admission::client_next_hops::PendingClient,
+    admission::exchange_queue::Client,
+    admission::retransmit::Retransmit,
     admission::token::Proof,
-    admission::waiting::Client,
     connection::{Connection, Flow, Stage},
     machine::Machine,
     payload::buffers::ReceiveBuffers,
-    seal::exchange::{CONNECT_BYTES, Ends, Initiator, Responder},
     seal::generations::Seals,
+    seal::noise::{CONNECT_BYTES, Initiator, Parties, Responder},
     service::keep_alive,
 };
 
@@ -44,7 +44,7 @@ impl Machine {
         }
         self.make_room();
         let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
-        let config = config.sanitised();
+        let config = config.clamped();
         let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.shared.deadlines.set(index, now);
@@ -67,7 +67,7 @@ impl Machine {
         }
         //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
         let message = match &self.admission {
-            Some(admission) => admission.tag.open(self.ends(peer), &connect, frame.payload),
+            Some(admission) => admission.tag.open(self.parties(peer), &connect, frame.payload),
             None => Some(frame.payload),
         };
         let Some(message) = message else {
@@ -112,13 +112,13 @@ impl Machine {
         let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys) else {
             return payload.is_empty().then_some(None);
         };
-        let (address, ends) = (client.peer.address, self.ends(client.peer));
+        let (address, ends) = (client.peer.address, self.parties(client.peer));
         let (key, message) = admission.peers.open(&admission.tag, ends, &client.terms, payload)?;
         keys.trusts(address, key).then_some(Some(*message))
     }
 
     /// Continues with a client that is verified.
-    fn admit(&mut self, now: Time, (client, message): Asking) {
+    fn admit(&mut self, now: Time, (client, message): PendingClient) {
         match (&mut self.admission, message) {
             (Some(admission), Some(message)) => {
                 self.shared.stats.exchanges_limited +=
@@ -159,8 +159,8 @@ impl Machine {
         self.shared.control_queue.push(peer, client.named(), port, Body::Retry(Retry { token }));
     }
 
-    fn ends(&self, client: Peer) -> Ends {
-        Ends { client: client.address, server: self.config.address }
+    fn parties(&self, client: Peer) -> Parties {
+        Parties { client: client.address, server: self.config.address }
     }
 
     /// Returns the configuration of the connection that a Connect requests.
@@ -168,11 +168,11 @@ impl Machine {
     fn accepting(&self, peer: Peer, connect: &Terms) -> FlowConfig {
         #[cfg(any(test, feature = "lab"))]
         if let Some(expected) = self.expected.get(&(peer.address, connect.connection)) {
-            return expected.sanitised();
+            return expected.clamped();
         }
         #[cfg(not(any(test, feature = "lab")))]
         let _ = (peer, connect);
-        self.config.flow.sanitised()
+        self.config.flow.clamped()
     }
 
     /// Exchanges keys with the next client.
@@ -181,7 +181,7 @@ impl Machine {
     pub(crate) fn exchange_next(&mut self, now: Time) {
         let (Some(admission), Some(keys)) = (&mut self.admission, &self.config.keys) else { return };
         let Some((client, message)) = admission.waiting.next(now, &mut self.shared.host.rng) else { return };
-        let responder = Responder::new(keys, self.ends(client.peer), &client.terms, &message);
+        let responder = Responder::new(keys, self.parties(client.peer), &client.terms, &message);
         if responder.is_none() {
             self.shared.stats.forged += 1;
             return self.refuse(now, client.peer, client.named(), CloseReason::Key);
@@ -200,14 +200,14 @@ impl Machine {
             self.shared.stats.unexpected += 1;
             return;
         }
-        if !connection.repeat.again(now, &config) {
+        if !connection.retransmit.again(now, &config) {
             return;
         }
         (connection.token, connection.port) = (retry.token, from);
         if let Some((keys, admission)) = keys
             && let Some(key) = keys.of(connection.peer.address)
         {
-            let ends = Ends { client: own, server: connection.peer.address };
+            let ends = Parties { client: own, server: connection.peer.address };
             let begun = Initiator::new(keys, ends, &connection.terms());
             let Some((initiator, message)) = begun else { return };
             connection.initiator = Some(initiator);
@@ -243,7 +243,7 @@ impl Machine {
             self.table.name(key, index);
             self.open(now, index);
             if let Some(connection) = self.table.slot(index) {
-                connection.repeat = Repeat::start(now);
+                connection.retransmit = Retransmit::start(now);
             }
             self.retransmit_handshake(now, index);
             self.shared.events.push_back(EndpointEvent::Connected { connection: id, at: now });
@@ -356,7 +356,7 @@ impl Machine {
     pub(crate) fn start_close(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
             connection.stage = Stage::Closing;
-            connection.repeat = Repeat::start(now);
+            connection.retransmit = Retransmit::start(now);
             self.retransmit_handshake(now, index);
             self.reschedule(now, index);
         }
@@ -366,12 +366,12 @@ impl Machine {
     pub(crate) fn retransmit_handshake(&mut self, now: Time, index: u32) {
         let (port, config) = (self.any_port(), self.config.handshake);
         let Some(connection) = self.table.slot(index) else { return };
-        let goes_on = connection.repeat.again(now, &config);
+        let goes_on = connection.retransmit.again(now, &config);
         let (stage, id) = (connection.stage, connection.id);
         let body = match stage {
             Stage::Connecting => {
                 //= docs/specs/endpoint.md#END-44 Several endpoints of a host
-                if connection.repeat.is_repeated() && connection.token == [0; 16] {
+                if connection.retransmit.is_repeated() && connection.token == [0; 16] {
                     connection.port = 0;
                 }
                 Some(connection.connect_frame())
@@ -391,7 +391,7 @@ impl Machine {
             // All data was acknowledged: it is no failure if the peer is gone.
             Stage::Closing => self.finish(now, index),
             // The idle timeout applies.
-            Stage::Open => connection.repeat = Repeat::OFF,
+            Stage::Open => connection.retransmit = Retransmit::OFF,
             Stage::HalfOpen => {
                 self.shared.stats.half_open_expired += 1;
                 self.remove(index);
@@ -471,7 +471,7 @@ impl Machine {
         let (port, patience) = (self.any_port(), self.config.handshake.lasts_ps());
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::HalfOpen {
-            connection.repeat = Repeat::none_until(now.after(patience));
+            connection.retransmit = Retransmit::none_until(now.after(patience));
         }
         let accept = connection.accept_frame();
         self.shared.control_queue.push_to(connection, port, accept);
@@ -505,11 +505,11 @@ impl Machine {
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now, &connection.reachable);
         }
-        self.shared.host.recall(now, connection.peer.number(), &mut sending);
+        self.shared.host.restore_history(now, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         self.opened += 1;
         connection.stage = Stage::Open;
-        connection.repeat = Repeat::OFF;
+        connection.retransmit = Retransmit::OFF;
         connection.check_by(now.after((idle_timeout_ps / 3).max(1)));
     }
 }

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::endpoint::admission::connect_tag::ConnectTag;
-use crate::endpoint::seal::exchange::{CONNECT_BYTES, Ends, bound};
+use crate::endpoint::seal::noise::{CONNECT_BYTES, Parties, connect_prologue};
 use crate::keys::{Keys, PublicKey};
 
 /// Bytes of a client's name and of its tag.
@@ -69,7 +69,7 @@ impl PeerTags {
     ) -> Option<Vec<u8>> {
         let mut payload = message.to_vec();
         if !message.is_empty() {
-            payload.extend(self.proof(key, Ends { client, server }, terms, message)?);
+            payload.extend(self.proof(key, Parties { client, server }, terms, message)?);
         }
         payload.extend(ConnectTag::new(key).of(client, server, terms, &payload));
         Some(payload)
@@ -80,15 +80,15 @@ impl PeerTags {
     pub(in crate::endpoint) fn proof(
         &self,
         server: &PublicKey,
-        ends: Ends,
+        parties: Parties,
         terms: &Terms,
         message: &[u8],
     ) -> Option<Proof> {
         let Peer { key, own_name } = self.peers.get(server)?;
         let mut proof = [0; NAME_BYTES + TAG_BYTES];
         let (to_name, to_tag) = proof.split_at_mut(NAME_BYTES);
-        to_name.copy_from_slice(&masked(*own_name, &ConnectTag::new(server), ends, terms, message));
-        to_tag.copy_from_slice(&tag(key, ends, terms, message));
+        to_name.copy_from_slice(&masked(*own_name, &ConnectTag::new(server), parties, terms, message));
+        to_tag.copy_from_slice(&tag(key, parties, terms, message));
         Some(proof)
     }
 
@@ -98,14 +98,14 @@ impl PeerTags {
     pub(in crate::endpoint) fn open<'a>(
         &self,
         own: &ConnectTag,
-        ends: Ends,
+        parties: Parties,
         terms: &Terms,
         payload: &'a [u8],
     ) -> Option<(&PublicKey, &'a [u8; CONNECT_BYTES])> {
         let (message, proof) = payload.split_first_chunk::<CONNECT_BYTES>()?;
         let (shown_name, shown_tag) = proof.split_first_chunk::<NAME_BYTES>()?;
-        let client = self.clients.get(&masked(*shown_name, own, ends, terms, message))?;
-        let right = tag(&self.peers.get(client)?.key, ends, terms, message);
+        let client = self.clients.get(&masked(*shown_name, own, parties, terms, message))?;
+        let right = tag(&self.peers.get(client)?.key, parties, terms, message);
         bool::from(right.ct_eq(shown_tag)).then_some((client, message))
     }
 }
@@ -123,15 +123,15 @@ fn name(key: &hmac::Key, client: &PublicKey, server: &PublicKey) -> Name {
 }
 
 /// Masks or unmasks a name: without the server's key it looks random.
-fn masked(mut name: Name, server: &ConnectTag, ends: Ends, terms: &Terms, message: &[u8]) -> Name {
-    let mask = server.of(ends.client, ends.server, terms, message);
+fn masked(mut name: Name, server: &ConnectTag, parties: Parties, terms: &Terms, message: &[u8]) -> Name {
+    let mask = server.of(parties.client, parties.server, terms, message);
     name.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
     name
 }
 
-fn tag(key: &hmac::Key, ends: Ends, terms: &Terms, message: &[u8]) -> [u8; TAG_BYTES] {
+fn tag(key: &hmac::Key, parties: Parties, terms: &Terms, message: &[u8]) -> [u8; TAG_BYTES] {
     let mut context = hmac::Context::with_key(key);
-    context.update(&bound(ends, terms));
+    context.update(&connect_prologue(parties, terms));
     context.update(message);
     first(&context.sign())
 }
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use crate::keys::PrivateKey;
 
-    fn ends() -> Ends {
-        Ends { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) }
+    fn parties() -> Parties {
+        Parties { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) }
     }
 
     fn keys<const N: usize>() -> [PrivateKey; N] {
@@ -162,12 +162,12 @@ mod tests {
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let (terms, message) = (Terms { connection: 7, ..Terms::default() }, [9; CONNECT_BYTES]);
         let shown = |keys: &Keys, terms: &Terms| {
-            let proof = PeerTags::new(keys).proof(&server.public(), ends(), terms, &message).unwrap();
+            let proof = PeerTags::new(keys).proof(&server.public(), parties(), terms, &message).unwrap();
             [&message[..], &proof].concat()
         };
         let opens = |keys: &Keys, payload: &[u8]| {
             let tags = PeerTags::new(keys);
-            tags.open(&own, ends(), &terms, payload).map(|(key, message)| (*key, *message))
+            tags.open(&own, parties(), &terms, payload).map(|(key, message)| (*key, *message))
         };
         let payload = shown(&clients, &terms);
         assert_eq!(opens(&servers, &payload), Some((client.public(), message)));
@@ -193,7 +193,8 @@ mod tests {
         let clients = Keys::new(client, vec![server.public()]);
         let shown = |cookie| {
             let terms = Terms { cookie, ..Terms::default() };
-            let proof = PeerTags::new(&clients).proof(&server.public(), ends(), &terms, &[9; CONNECT_BYTES]).unwrap();
+            let proof =
+                PeerTags::new(&clients).proof(&server.public(), parties(), &terms, &[9; CONNECT_BYTES]).unwrap();
             u64::from_be_bytes(*proof.first_chunk().unwrap())
         };
         let differing = (0..100).map(|cookie| (shown(cookie) ^ shown(cookie + 1)).count_ones()).sum::<u32>();

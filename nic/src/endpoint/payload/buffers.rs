@@ -153,7 +153,7 @@ impl Incoming {
 
 /// A complete message.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct CompleteMessage {
     message: u32,
     pub(crate) data: Bytes,
     pub(crate) started_at: Time,
@@ -170,7 +170,7 @@ pub(crate) struct ReceiveBuffers {
     /// Buffers in use.
     used: usize,
     /// Complete messages with bytes, in the order of completion.
-    whole: VecDeque<Whole>,
+    whole: VecDeque<CompleteMessage>,
 }
 
 impl ReceiveBuffers {
@@ -208,7 +208,7 @@ impl ReceiveBuffers {
     }
 
     /// Removes the message that was completed first, if it has this number.
-    pub(crate) fn take(&mut self, message: u32) -> Option<Whole> {
+    pub(crate) fn take(&mut self, message: u32) -> Option<CompleteMessage> {
         self.whole.front().filter(|whole| whole.message == message)?;
         self.whole.pop_front()
     }
@@ -245,7 +245,7 @@ impl ReceiveBuffers {
     }
 
     fn complete(&mut self, piece: &Piece<'_>, data: Bytes, started_at: Time) -> bool {
-        self.whole.push_back(Whole { message: piece.message, data, started_at });
+        self.whole.push_back(CompleteMessage { message: piece.message, data, started_at });
         true
     }
 

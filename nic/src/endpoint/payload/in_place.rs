@@ -22,12 +22,12 @@ pub trait Sink: Debug + Send {
     /// Takes a piece of a message. Each byte comes once; pieces come in any order, mixed with those
     /// of other messages.
     //= docs/specs/endpoint.md#END-12a zero-copy receive
-    fn take(&mut self, piece: &Lent<'_>);
+    fn take(&mut self, piece: &Chunk<'_>);
 }
 
 /// A piece of a message in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lent<'a> {
+pub struct Chunk<'a> {
     /// The connection.
     pub connection: ConnectionId,
     /// The message's number.

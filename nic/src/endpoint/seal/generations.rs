@@ -9,8 +9,8 @@ use spray_wire::{Rekey, RekeyMessage, Sealed};
 use crate::endpoint::{
     HandshakeConfig,
     admission::limit::RateLimit,
-    admission::repeat::Repeat,
-    seal::exchange::{Agreed, Bond, Initiator, Responder},
+    admission::retransmit::Retransmit,
+    seal::noise::{Binding, Initiator, Responder, SessionKeys},
     seal::{Opener, Sealer, Verdict, generation},
 };
 use crate::keys::{Keys, PublicKey};
@@ -37,7 +37,7 @@ pub(crate) struct Seals {
     pub(crate) opener: Opener,
     /// Of the previous generation, for frames on slow paths.
     previous: Option<Box<Opener>>,
-    bond: Bond,
+    binding: Binding,
     /// When the current generation started.
     pub(crate) since: Time,
     role: Role,
@@ -47,7 +47,7 @@ pub(crate) struct Seals {
 #[derive(Debug)]
 enum Role {
     /// Requests: the schedule, and the pending request.
-    Client { repeat: Repeat, asking: Option<Box<Asking>> },
+    Client { repeat: Retransmit, asking: Option<Box<Asking>> },
     /// Answers: when it last read a request, and its last answer.
     Server { read_at: Time, answered: Option<Box<Answered>> },
 }
@@ -68,7 +68,7 @@ struct Answered {
     answer: RekeyMessage,
     sealer: Sealer,
     opener: Opener,
-    bond: Bond,
+    binding: Binding,
 }
 
 /// Why a message of an exchange is ignored.
@@ -84,24 +84,24 @@ pub(crate) enum Unusable {
 
 impl Seals {
     /// Creates the first generation of a connection opened from here.
-    pub(crate) fn of_client(now: Time, agreed: &Agreed) -> Self {
-        let role = Role::Client { repeat: Repeat::start(due(now, &agreed.bond)), asking: None };
+    pub(crate) fn of_client(now: Time, agreed: &SessionKeys) -> Self {
+        let role = Role::Client { repeat: Retransmit::start(due(now, &agreed.binding)), asking: None };
         Self::first(now, agreed, role)
     }
 
     /// Creates the first generation of a connection opened by the peer.
-    pub(crate) fn of_server(now: Time, agreed: &Agreed) -> Self {
+    pub(crate) fn of_server(now: Time, agreed: &SessionKeys) -> Self {
         Self::first(now, agreed, Role::Server { read_at: now, answered: None })
     }
 
-    fn first(now: Time, Agreed { secrets, bond }: &Agreed, role: Role) -> Self {
+    fn first(now: Time, SessionKeys { secrets, binding }: &SessionKeys, role: Role) -> Self {
         let (sealer, opener) = (Sealer::new(&secrets.sending, 0), Opener::new(&secrets.receiving, 0));
-        Self { sealer, opener, previous: None, bond: *bond, since: now, role }
+        Self { sealer, opener, previous: None, binding: *binding, since: now, role }
     }
 
     /// Returns the peer's key, which every exchange authenticates.
     pub(crate) fn peer(&self) -> PublicKey {
-        self.bond.peer()
+        self.binding.peer()
     }
 
     /// Opens a frame, and decrypts its payload in place if it is authentic.
@@ -129,8 +129,8 @@ impl Seals {
             if verdict == Verdict::Genuine
                 && let Some(answered) = answered.take()
             {
-                let Answered { sealer, opener, bond, .. } = *answered;
-                self.go_on(now, sealer, opener, bond);
+                let Answered { sealer, opener, binding, .. } = *answered;
+                self.go_on(now, sealer, opener, binding);
             }
             return verdict;
         }
@@ -144,17 +144,17 @@ impl Seals {
         self.opener.generation().wrapping_add(1)
     }
 
-    /// Returns the client's request after [`Seals::asks_at`], the same until it is answered. `None`
-    /// without random numbers.
+    /// Returns the client's request after [`Seals::rekey_at`], the same until it is answered.
+    /// `None` without random numbers.
     //= docs/specs/endpoint.md#END-46 fresh keys
-    pub(crate) fn ask(&mut self, now: Time, keys: &Keys, config: &HandshakeConfig) -> Option<Rekey> {
+    pub(crate) fn request(&mut self, now: Time, keys: &Keys, config: &HandshakeConfig) -> Option<Rekey> {
         let generation = self.next_generation();
         let Role::Client { repeat, asking } = &mut self.role else { return None };
         if !repeat.again(now, config) {
-            *repeat = Repeat::none_until(now.after(SLOWLY_PS));
+            *repeat = Retransmit::none_until(now.after(SLOWLY_PS));
         }
         if asking.is_none() {
-            let (initiator, message) = Initiator::again(keys, &self.bond, generation)?;
+            let (initiator, message) = Initiator::rekey(keys, &self.binding, generation)?;
             *asking = Some(Box::new(Asking { initiator, message, reads: false }));
         }
         let asking = asking.as_deref_mut()?;
@@ -173,10 +173,10 @@ impl Seals {
         if !std::mem::take(&mut asking.reads) {
             return Err(Unusable::TooMany);
         }
-        let agreed = asking.initiator.finish_again(&rekey.message).ok_or(Unusable::Forged)?;
+        let agreed = asking.initiator.finish_rekey(&rekey.message).ok_or(Unusable::Forged)?;
         let (sealer, opener) = self.next(&agreed);
-        self.go_on(now, sealer, opener, agreed.bond);
-        self.role = Role::Client { repeat: Repeat::start(due(now, &agreed.bond)), asking: None };
+        self.go_on(now, sealer, opener, agreed.binding);
+        self.role = Role::Client { repeat: Retransmit::start(due(now, &agreed.binding)), asking: None };
         Ok(())
     }
 
@@ -203,29 +203,29 @@ impl Seals {
             return Err(Unusable::TooMany);
         }
         *read_at = now;
-        let responder = Responder::again(keys, &self.bond, generation, &rekey.message);
-        let (agreed, message) = responder.and_then(Responder::answer_again).ok_or(Unusable::Forged)?;
+        let responder = Responder::rekey(keys, &self.binding, generation, &rekey.message);
+        let (agreed, message) = responder.and_then(Responder::answer_rekey).ok_or(Unusable::Forged)?;
         let (sealer, opener) = self.next(&agreed);
-        let made = Answered { asked: rekey.message, answer: message, sealer, opener, bond: agreed.bond };
+        let made = Answered { asked: rekey.message, answer: message, sealer, opener, binding: agreed.binding };
         self.role = Role::Server { read_at: now, answered: Some(Box::new(made)) };
         Ok(answer(message))
     }
 
     /// Returns when the client requests next.
-    pub(crate) fn asks_at(&self) -> Time {
+    pub(crate) fn rekey_at(&self) -> Time {
         match &self.role {
             Role::Client { repeat, .. } => repeat.at,
             Role::Server { .. } => Time::NEVER,
         }
     }
 
-    fn next(&self, agreed: &Agreed) -> (Sealer, Opener) {
+    fn next(&self, agreed: &SessionKeys) -> (Sealer, Opener) {
         let generation = self.next_generation();
         (Sealer::new(&agreed.secrets.sending, generation), Opener::new(&agreed.secrets.receiving, generation))
     }
 
     /// Switches to the next generation. Drops the one before the previous.
-    fn go_on(&mut self, now: Time, sealer: Sealer, opener: Opener, bond: Bond) {
+    fn go_on(&mut self, now: Time, sealer: Sealer, opener: Opener, binding: Binding) {
         self.sealer = sealer;
         let previous = std::mem::replace(&mut self.opener, opener);
         // Reuses the memory of the one before it.
@@ -233,13 +233,13 @@ impl Seals {
             Some(place) => **place = previous,
             None => self.previous = Some(Box::new(previous)),
         }
-        (self.bond, self.since) = (bond, now);
+        (self.binding, self.since) = (binding, now);
     }
 }
 
 /// Returns when the client requests the generation after the one that starts now.
-fn due(now: Time, bond: &Bond) -> Time {
-    now.after(REKEY_PS + bond.number() % SPREAD_PS)
+fn due(now: Time, binding: &Binding) -> Time {
+    now.after(REKEY_PS + binding.number() % SPREAD_PS)
 }
 
 #[cfg(test)]

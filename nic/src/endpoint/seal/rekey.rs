@@ -25,8 +25,8 @@ impl Machine {
         if now.since(seals.since) >= oldest_ps {
             return self.give_up(now, index, ConnectionError::StaleKeys, CloseReason::Timeout);
         }
-        if seals.asks_at() <= now {
-            self.ask(now, index);
+        if seals.rekey_at() <= now {
+            self.request(now, index);
         }
     }
 
@@ -49,10 +49,10 @@ impl Machine {
     }
 
     /// Sends the client's request, from another port each time.
-    fn ask(&mut self, now: Time, index: u32) {
+    fn request(&mut self, now: Time, index: u32) {
         let port = self.any_port();
         let (Some(keys), Some(connection)) = (&self.config.keys, self.table.slot(index)) else { return };
-        let rekey = connection.seals.as_deref_mut().and_then(|seals| seals.ask(now, keys, &self.config.handshake));
+        let rekey = connection.seals.as_deref_mut().and_then(|seals| seals.request(now, keys, &self.config.handshake));
         if let Some(rekey) = rekey {
             self.shared.control_queue.push_to(connection, port, Body::Rekey(rekey));
         }

@@ -17,7 +17,7 @@ struct Wire {
     payload: Option<Vec<u8>>,
 }
 
-fn sealed(ticket: &Ticket, payload: Option<&[u8]>) -> Wire {
+fn sealed(ticket: &FrameKey, payload: Option<&[u8]>) -> Wire {
     let covered = format!("header {}", ticket.number()).into_bytes();
     let payload = payload.map(|text| {
         let mut bytes = text.to_vec();
@@ -66,7 +66,7 @@ impl Opener {
 }
 
 /// Returns the ticket of frame `number`, as if all before it had been sent.
-fn at(sealer: &mut Sealer, number: u64) -> Ticket {
+fn at(sealer: &mut Sealer, number: u64) -> FrameKey {
     sealer.skip_to(number);
     sealer.next()
 }

@@ -73,7 +73,7 @@ impl FrameGenerator {
                     marked_packets: small,
                     marked: self.flag(),
                     trimmed: self.flag(),
-                    astray: self.flag(),
+                    misrouted: self.flag(),
                     max_data: self.number(),
                     echoes,
                 })

@@ -9,7 +9,7 @@ use spray_wire::{Accept, Ack, Body, EvPort, Pull};
 
 use super::hostile::{RawHost, client_terms};
 use super::*;
-use crate::device::{DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
+use crate::device::{DeviceHealth, DeviceInfo, DeviceStats, FrameCounts, FrameId, Received};
 
 /// The receiver's number among the hosts, and its number and cookie of the connection.
 const RECEIVER: usize = 1;
@@ -75,8 +75,8 @@ impl DeviceHealth for Uplink {
         self.device.stats()
     }
 
-    fn census(&self) -> FrameCensus {
-        self.device.census()
+    fn frame_counts(&self) -> FrameCounts {
+        self.device.frame_counts()
     }
 
     fn audit(&self) -> Result<(), String> {

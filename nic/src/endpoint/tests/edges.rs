@@ -274,7 +274,7 @@ fn mark(offset: u64) -> u8 {
 struct Count(Arc<AtomicU64>);
 
 impl Sink for Count {
-    fn take(&mut self, piece: &Lent<'_>) {
+    fn take(&mut self, piece: &Chunk<'_>) {
         assert_eq!(piece.message_bytes, (4 << 30) + 1_000_000);
         let (offset, rest) = piece.payload.split_first_chunk::<8>().unwrap();
         assert_eq!((u64::from_be_bytes(*offset), rest[0]), (piece.offset, mark(piece.offset)));

@@ -165,7 +165,7 @@ fn a_peer_whose_frames_arrive_is_not_reported_as_gone() {
     rig.network.set_sender_impairments(rig.endpoints[0].device(), lost);
     let bytes = PAYLOAD + header_bytes(false, Kind::Data) as u32 - 14;
     assert!(rig.run(100 * US, 100 * MS, |rig| !rig.failed(0).is_empty()));
-    assert_eq!(rig.failed(0), [ConnectionError::LongLost { bytes }]);
+    assert_eq!(rig.failed(0), [ConnectionError::MtuBlackHole { bytes }]);
 }
 
 /// The peer answers, but its user takes nothing.

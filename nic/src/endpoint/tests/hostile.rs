@@ -8,7 +8,7 @@ use spray_wire::{
 };
 
 use super::*;
-use crate::endpoint::seal::exchange::Ends;
+use crate::endpoint::seal::noise::Parties;
 use crate::keys::{Keys, PrivateKey};
 
 pub(super) const RAW_HOST: usize = 9;
@@ -40,7 +40,7 @@ impl RawHost {
     /// of host 1 is known.
     fn connect(&mut self, rig: &Rig, keys: Option<&Keys>, from: usize, terms: Terms, message: &[u8]) {
         let [own, to] = [from, 1].map(|host| address(host, rig.v6));
-        let ends = Ends { client: own, server: to };
+        let ends = Parties { client: own, server: to };
         let server = rig.endpoints[1].machine.config.keys.as_ref().unwrap().own.public();
         let proof = keys.and_then(|keys| PeerTags::new(keys).proof(&server, ends, &terms, message)).unwrap_or([9; 24]);
         let message = [message, &proof[..if message.is_empty() { 0 } else { proof.len() }]].concat();

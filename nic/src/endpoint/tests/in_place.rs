@@ -13,7 +13,7 @@ type Counted = Vec<(u8, u32)>;
 struct Collector(Arc<Mutex<HashMap<(ConnectionId, MessageId), Counted>>>);
 
 impl Sink for Collector {
-    fn take(&mut self, piece: &Lent<'_>) {
+    fn take(&mut self, piece: &Chunk<'_>) {
         let mut messages = self.0.lock().unwrap();
         let message = messages.entry((piece.connection, piece.message)).or_default();
         message.resize(piece.message_bytes as usize, (0, 0));

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, net::IpAddr};
 use bytes::Bytes;
 use spray_wire::{Body, Common, DSCP_CONTROL, Data, Ecn, Envelope, Ev, EvPort, INITIAL_TTL, Ports};
 
-use crate::endpoint::{EndpointConfig, Peer, connection::Connection, seal::Ticket};
+use crate::endpoint::{EndpointConfig, Peer, connection::Connection, seal::FrameKey};
 
 /// Control frames that fit without allocation. They are sent after each event, which queues a few.
 const RESERVE: usize = 64;
@@ -19,7 +19,7 @@ pub(crate) struct Headers {
     pub(crate) common: Common,
     pub(crate) body: Body,
     /// The number and key of a sealed frame.
-    pub(crate) seal: Option<Ticket>,
+    pub(crate) seal: Option<FrameKey>,
 }
 
 /// A control frame to send, and the message of the key exchange that follows its headers.
@@ -54,7 +54,7 @@ impl ControlQueue {
         if matches!(body, Body::Connect(_) | Body::Accept(_)) {
             exchange = connection.exchange.clone();
         } else {
-            seal = connection.ticket();
+            seal = connection.frame_key();
         }
         let envelope = self.control_envelope(&connection.peer, connection.port, src_port);
         let common = self.common(connection, seal.as_ref());
@@ -71,15 +71,15 @@ impl ControlQueue {
     /// Returns the headers of a data frame.
     #[inline]
     pub(crate) fn data_headers(&self, connection: &mut Connection, src_port: EvPort, data: Data) -> Headers {
-        let seal = connection.ticket();
+        let seal = connection.frame_key();
         let common = self.common(connection, seal.as_ref());
         let envelope = self.envelope(&connection.peer, connection.port, src_port, connection.config.dscp);
         Headers { envelope, common, body: Body::Data(data), seal }
     }
 
     #[inline]
-    fn common(&self, connection: &Connection, seal: Option<&Ticket>) -> Common {
-        let cookie = seal.map_or(connection.remote.cookie, Ticket::number);
+    fn common(&self, connection: &Connection, seal: Option<&FrameKey>) -> Common {
+        let cookie = seal.map_or(connection.remote.cookie, FrameKey::number);
         Common { connection: connection.remote.connection, cookie, shard: self.shard }
     }
 

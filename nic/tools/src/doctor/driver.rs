@@ -1,6 +1,6 @@
 //! The driver: what it supports, published experience, and known problems.
 
-use spray_nic::net::drivers::{self, Quirk, Setting, Trust, Weight};
+use spray_nic::net::drivers::{self, Environment, Maturity, Quirk, Severity};
 
 use super::check::Check;
 use super::subject::{Subject, text};
@@ -49,26 +49,26 @@ fn zero_copy(subject: &Subject) -> Check {
     }
 }
 
-fn trust(check: &'static str, trust: Trust, remedy: &str) -> Check {
+fn trust(id: &'static str, trust: Maturity, remedy: &str) -> Check {
     match trust {
-        Trust::Known => Check::ok(check, "others trust it with this driver and kernel"),
-        Trust::Untried => Check::ok(check, "no published experience with this driver and kernel; see the probe below"),
-        Trust::Broken { why, source } => Check::warn(check, format!("{why} ({source})"), remedy),
+        Maturity::Proven => Check::ok(id, "others trust it with this driver and kernel"),
+        Maturity::Unknown => Check::ok(id, "no published experience with this driver and kernel; see the probe below"),
+        Maturity::Broken { why, source } => Check::warn(id, format!("{why} ({source})"), remedy),
     }
 }
 
 /// The version of a driver that is not part of the kernel.
-fn foreign(subject: &Subject) -> Option<&str> {
+fn out_of_tree(subject: &Subject) -> Option<&str> {
     let is_foreign = text(format!("/sys/module/{}/taint", subject.driver.name))?.contains('O');
     is_foreign.then_some(subject.driver.version.as_str())
 }
 
 fn quirks(subject: &Subject) -> Vec<Check> {
     let flags = subject.ethtool.private_flags().unwrap_or_default();
-    let setting = Setting {
+    let system = Environment {
         driver: &subject.driver.name,
         kernel: subject.kernel,
-        foreign: foreign(subject),
+        out_of_tree: out_of_tree(subject),
         is_virtual_function: subject.device_file("physfn/uevent").is_some(),
         in_bond: subject.master().is_some_and(|master| master.kind.as_deref() == Some("bond")),
         has_irdma: std::path::Path::new("/sys/module/irdma").exists(),
@@ -76,15 +76,15 @@ fn quirks(subject: &Subject) -> Vec<Check> {
         cpus: std::thread::available_parallelism().map_or(1, usize::from) as u32,
         channels: subject.channels,
     };
-    drivers::quirks(&setting).map(|quirk| quirk_check(quirk, subject.name())).collect()
+    drivers::quirks(&system).map(|quirk| quirk_check(quirk, subject.name())).collect()
 }
 
 fn quirk_check(quirk: &Quirk, interface: &str) -> Check {
     let (found, remedy) = (format!("{} ({})", quirk.what, quirk.source), quirk.remedy.replace("IF", interface));
-    match quirk.weight {
-        Weight::Note => Check { remedy, ..Check::ok("known", found) },
-        Weight::Warning => Check::warn("known", found, remedy),
-        Weight::Failure => Check::fail("known", found, remedy),
+    match quirk.severity {
+        Severity::Note => Check { remedy, ..Check::ok("known", found) },
+        Severity::Warning => Check::warn("known", found, remedy),
+        Severity::Failure => Check::fail("known", found, remedy),
     }
 }
 
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn quirks_name_the_interface_and_the_source() {
-        let setting = Setting { driver: "ice", has_irdma: true, kernel: (6, 12), ..Setting::default() };
-        let checks: Vec<_> = drivers::quirks(&setting).map(|quirk| quirk_check(quirk, "eth7")).collect();
+        let system = Environment { driver: "ice", has_irdma: true, kernel: (6, 12), ..Environment::default() };
+        let checks: Vec<_> = drivers::quirks(&system).map(|quirk| quirk_check(quirk, "eth7")).collect();
         assert_eq!((checks.len(), checks[0].status), (1, Status::Warn));
         assert!(checks[0].found.ends_with("(firedancer#11071)"), "{}", checks[0].found);
         assert_eq!(checks[0].remedy, "`rmmod irdma` before `ethtool -L eth7`");
@@ -106,6 +106,6 @@ mod tests {
     fn known_defects_are_warnings_with_their_source() {
         let check = trust("zero-copy", drivers::zero_copy("ena", (6, 12)), "give --copy");
         assert!(check.status == Status::Warn && check.found.contains("amzn-drivers#330"), "{}", check.found);
-        assert_eq!(trust("zero-copy", Trust::Untried, "").status, Status::Ok);
+        assert_eq!(trust("zero-copy", Maturity::Unknown, "").status, Status::Ok);
     }
 }

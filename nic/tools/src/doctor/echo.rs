@@ -30,13 +30,13 @@ impl Echo {
         let protocol = if to.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
         let open = || {
             let socket = Socket::new(Domain::for_address((to, 0).into()), Type::RAW, Some(protocol))?;
-            socket.bind_device(Some(interface.station().name.as_bytes()))?;
+            socket.bind_device(Some(interface.l3_interface().name.as_bytes()))?;
             socket.set_read_timeout(Some(Duration::from_millis(10)))?;
             Ok(socket)
         };
         let answers = open().map_err(|error: std::io::Error| format!("a raw socket for the answers: {error}"))?;
         Ok(Self {
-            macs: [interface.station().mac, next_hop],
+            macs: [interface.l3_interface().mac, next_hop],
             from,
             to,
             answers,
@@ -53,9 +53,9 @@ impl Echo {
         }
         let (begun, mut answered) = (monotonic_ns(), 0_u32);
         let all = u32::from(u16::MAX >> (16 - REQUESTS));
-        while answered != all || device.census().tx > 0 {
+        while answered != all || device.frame_counts().tx > 0 {
             if monotonic_ns() - begun > PATIENCE_NS {
-                return Err(missing(answered, device.census().tx));
+                return Err(missing(answered, device.frame_counts().tx));
             }
             device.flush().map_err(|error| error.to_string())?;
             answered |= self.answer(id).map_or(0, |number| 1 << number);

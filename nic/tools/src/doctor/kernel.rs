@@ -30,7 +30,7 @@ pub(super) fn release() -> String {
 /// The setting is visible to root in the first network namespace; elsewhere a program is loaded.
 pub(super) fn bpf_jit() -> Check {
     let setting = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").ok();
-    let is_on = setting.map(|text| text.trim() != "0").or_else(spray_nic::xdp::compiles);
+    let is_on = setting.map(|text| text.trim() != "0").or_else(spray_nic::xdp::jit_enabled);
     match is_on {
         Some(true) => Check::ok("BPF JIT", "on"),
         Some(false) => {

@@ -1,6 +1,6 @@
 //! The kind and state of an interface.
 
-use spray_nic::net::Fitness;
+use spray_nic::net::Support;
 use spray_nic::net::drivers::mtu_limit;
 
 use super::change::{Change, Setting};
@@ -27,21 +27,21 @@ fn names(subject: &Subject) -> Check {
 
 /// Whether the interface cannot be used at all, so that it is neither changed nor probed.
 pub(super) fn is_of_no_use(subject: &Subject) -> bool {
-    matches!(subject.interface.fitness(&subject.all), Fitness::Unfit(_))
+    matches!(subject.interface.support(&subject.all), Support::None(_))
 }
 
 fn kind(subject: &Subject) -> Check {
-    match (subject.interface.fitness(&subject.all), subject.interface.kind.as_deref()) {
-        (Fitness::Unfit(verdict), _) => {
+    match (subject.interface.support(&subject.all), subject.interface.kind.as_deref()) {
+        (Support::None(limit), _) => {
             let udp = "or `--device udp` on all hosts";
-            Check::fail("kind", format!("{}: {}", verdict.is, verdict.why), format!("{}, {udp}", verdict.instead))
+            Check::fail("kind", format!("{}: {}", limit.is, limit.why), format!("{}, {udp}", limit.instead))
         }
-        (Fitness::Slow(verdict), _) => Check::warn("kind", format!("{}: {}", verdict.is, verdict.why), verdict.instead),
-        (Fitness::Good, Some(kind)) => Check::ok("kind", kind),
-        (Fitness::Good, None) if subject.device_file("physfn/uevent").is_some() => {
+        (Support::Slow(limit), _) => Check::warn("kind", format!("{}: {}", limit.is, limit.why), limit.instead),
+        (Support::Full, Some(kind)) => Check::ok("kind", kind),
+        (Support::Full, None) if subject.device_file("physfn/uevent").is_some() => {
             Check::ok("kind", "virtual function of a NIC (SR-IOV): the physical one decides what it may do")
         }
-        (Fitness::Good, None) => Check::ok("kind", "NIC"),
+        (Support::Full, None) => Check::ok("kind", "NIC"),
     }
 }
 
@@ -74,7 +74,7 @@ fn state(subject: &Subject) -> Check {
 }
 
 fn addresses(subject: &Subject) -> Check {
-    let station = subject.interface.station();
+    let station = subject.interface.l3_interface();
     let addresses: Vec<String> = station.addresses.iter().map(ToString::to_string).collect();
     match addresses.as_slice() {
         [] => Check::warn("addresses", "none", format!("`ip address add ADDRESS/BITS dev {}`", station.name)),

@@ -76,8 +76,8 @@ fn pause(settings: Pause, name: &str) -> Check {
 #[cfg(test)]
 mod tests {
     use spray_nic::net::Interface;
-    use spray_nic::net::declared::Declared;
     use spray_nic::net::ethtool::Feature;
+    use spray_nic::net::xdp_features::XdpFeatures;
 
     use super::super::check::Status;
     use super::*;
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(check.changes, ["rx-lro", "rx-gro-hw"].map(Change::turn_off));
         let mut subject = with(&["rx-gro"]);
         for (xdp, status) in [(0, Status::Warn), (1, Status::Ok)] {
-            subject.declared = Some(Declared { xdp, ..Declared::default() });
+            subject.declared = Some(XdpFeatures { xdp, ..XdpFeatures::default() });
             assert_eq!(generic_merging(&subject).status, status);
         }
     }

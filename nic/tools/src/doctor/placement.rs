@@ -101,7 +101,7 @@ fn iommu(subject: &Subject) -> Check {
 /// Without a socket that polls, these settings only delay interrupts.
 fn polling(subject: &Subject) -> Check {
     const FILES: [&str; 2] = ["napi_defer_hard_irqs", "gro_flush_timeout"];
-    let values = FILES.map(|file| subject.interface.folder().and_then(|folder| text(folder.join(file))));
+    let values = FILES.map(|file| subject.interface.sysfs_dir().and_then(|folder| text(folder.join(file))));
     let [Some(defer), Some(timeout)] = values else {
         return Check::ok("busy polling", "unknown: /sys is another network namespace's");
     };

@@ -8,7 +8,7 @@ use socket2::SockRef;
 use spray_nic::Ports;
 use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
 use spray_nic::net::Interface;
-use spray_nic::net::drivers::{self, Kernel, Trust};
+use spray_nic::net::drivers::{self, Kernel, Maturity};
 use spray_nic::xdp::SteerProgram;
 
 use super::check::Check;
@@ -32,7 +32,7 @@ pub(super) fn checks(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
 fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let before = &subject.interface;
     // The number is limited; a probe works with any.
-    let station = before.station();
+    let station = before.l3_interface();
     let addresses = &station.addresses[..station.addresses.len().min(SteerProgram::ADDRESSES)];
     let attached = SteerProgram::load(station.mac, addresses, Ports::DEFAULT)
         .and_then(|mut steer| steer.attach(before.index).map(|_| steer));
@@ -40,7 +40,7 @@ fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
         Ok(steer) => steer,
         Err(error) => return vec![Check::fail("attach", error.to_string(), "run as root; see also the lines above")],
     };
-    let mut checks = vec![attach(steer.refusal(), subject)];
+    let mut checks = vec![attach(steer.native_error(), subject)];
     wait_for_carrier(before);
     checks.extend(echoes(subject, peer));
     drop(steer);
@@ -78,7 +78,7 @@ fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
 /// Why a mode is not tried: others lost the NIC or the machine by it.
 fn danger(driver: &str, kernel: Kernel, mode: BindMode) -> Option<String> {
     match (mode, drivers::zero_copy(driver, kernel)) {
-        (BindMode::ZeroCopy, Trust::Broken { why, source }) => Some(format!("{why} ({source})")),
+        (BindMode::ZeroCopy, Maturity::Broken { why, source }) => Some(format!("{why} ({source})")),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-use spray_nic::xdp::{AttachMode, Occupant};
+use spray_nic::xdp::{AttachMode, AttachedProgram};
 
 use super::check::Check;
 use super::subject::Subject;
@@ -12,6 +12,6 @@ pub(super) fn check(subject: &Subject) -> Check {
         Some(AttachMode::Generic) => "generic",
         _ => "attached",
     };
-    let occupant = Occupant::of(id);
+    let occupant = AttachedProgram::from_id(id);
     Check::fail("XDP program", format!("{mode}: {occupant}"), occupant.remedy(subject.name()))
 }

@@ -28,7 +28,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
 }
 
 fn queues(channels: Channels, name: &str) -> Check {
-    let queues = channels.receiving().max(1);
+    let queues = channels.rx_queues().max(1);
     if queues > SteerProgram::QUEUES {
         let kind = if channels.combined > 0 { "combined" } else { "rx" };
         let remedy = format!("`ethtool -L {name} {kind} {}` or less", SteerProgram::QUEUES);
@@ -39,16 +39,16 @@ fn queues(channels: Channels, name: &str) -> Check {
             format!("{} receive and {} send: some sockets cannot send (firedancer#1427)", channels.rx, channels.tx);
         return Check::warn("queues", found, format!("`ethtool -L {name} rx N tx N`, as many of each"));
     }
-    let most = channels.most[0].max(channels.most[3]).max(queues);
+    let most = channels.max[0].max(channels.max[3]).max(queues);
     let small = if queues > 8 { "; beyond 8, each socket has fewer frames" } else { "" };
     Check::ok("queues", format!("{queues} of {most} at most{small}"))
 }
 
 /// The rings of the NIC should be at least as long as our sockets' (`ours`), which grow with them.
 fn rings(rings: RingSizes, ours: u32, name: &str) -> Check {
-    let found = format!("rx {} tx {}, of {} and {} at most", rings.rx, rings.tx, rings.most_rx, rings.most_tx);
-    let rx = rings.rx.max(ours.min(rings.most_rx));
-    let tx = rings.tx.max(ours.min(rings.most_tx));
+    let found = format!("rx {} tx {}, of {} and {} at most", rings.rx, rings.tx, rings.max_rx, rings.max_tx);
+    let rx = rings.rx.max(ours.min(rings.max_rx));
+    let tx = rings.tx.max(ours.min(rings.max_tx));
     let (from, to) = (Setting::Rings { rx: rings.rx, tx: rings.tx }, Setting::Rings { rx, tx });
     if from == to {
         return Check::ok("rings", found);
@@ -92,7 +92,7 @@ fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check
         Some(true) => {
             Check::ok("rules", format!("on: commands with several threads or --queue set and remove 64{there}"))
         }
-        Some(false) if drivers::resets_for_rules(driver) => {
+        Some(false) if drivers::resets_link_for_rules(driver) => {
             let feature = |on| Setting::Feature { name: Feature::NTUPLE, on };
             let found =
                 format!("off, and {driver} resets its link to enable them: threads forward frames to each other");
@@ -126,8 +126,7 @@ mod tests {
 
     #[test]
     fn queues_without_socket_or_transmission_are_reported() {
-        let channels =
-            |rx, tx, combined| Channels { rx, tx, combined, most: [128, 128, 0, 128], ..Channels::default() };
+        let channels = |rx, tx, combined| Channels { rx, tx, combined, max: [128, 128, 0, 128], ..Channels::default() };
         let check = queues(channels(0, 0, 96), "eth0");
         assert_eq!((check.status, check.remedy.as_str()), (Status::Fail, "`ethtool -L eth0 combined 64` or less"));
         assert_eq!(queues(channels(4, 2, 0), "eth0").status, Status::Warn);
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn rings_are_enlarged_to_at_least_ours() {
-        let of = |rx, tx| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, "eth0");
+        let of = |rx, tx| rings(RingSizes { rx, tx, max_rx: 8192, max_tx: 1024 }, 2048, "eth0");
         let to = |check: &Check| check.changes.first().map(|change| change.to);
         assert_eq!(to(&of(512, 512)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
         assert_eq!(to(&of(4096, 512)), Some(Setting::Rings { rx: 4096, tx: 1024 }));

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spray_nic::net::declared::Declared;
 use spray_nic::net::drivers::{self, Kernel};
 use spray_nic::net::ethtool::{Channels, DriverInfo, Ethtool, Feature};
+use spray_nic::net::xdp_features::XdpFeatures;
 use spray_nic::net::{Interface, NetError};
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Subject {
     pub(super) driver: DriverInfo,
     pub(super) kernel: Kernel,
     /// `None` if the kernel does not report it.
-    pub(super) declared: Option<Declared>,
+    pub(super) declared: Option<XdpFeatures>,
     pub(super) channels: Channels,
     pub(super) features: Vec<Feature>,
     /// The folder in /sys, if the device is visible.
@@ -33,8 +33,8 @@ impl Subject {
         Ok(Self {
             asked: name.into(),
             all: Interface::all()?,
-            kernel: drivers::running().unwrap_or_default(),
-            declared: Declared::of(interface.index).ok(),
+            kernel: drivers::running_kernel().unwrap_or_default(),
+            declared: XdpFeatures::query(interface.index).ok(),
             channels: ethtool.channels().unwrap_or_default(),
             features: ethtool.features()?,
             device: device(&driver, &interface),
@@ -50,7 +50,7 @@ impl Subject {
 
     /// Receive queues; one if unknown.
     pub(super) fn queues(&self) -> u32 {
-        self.channels.receiving().max(1)
+        self.channels.rx_queues().max(1)
     }
 
     pub(super) fn is_on(&self, feature: &str) -> bool {
@@ -84,5 +84,5 @@ fn device(driver: &DriverInfo, interface: &Interface) -> Option<PathBuf> {
     if !driver.bus.is_empty() && by_bus.exists() {
         return Some(by_bus);
     }
-    interface.folder().map(|folder| folder.join("device")).filter(|device| device.exists())
+    interface.sysfs_dir().map(|folder| folder.join("device")).filter(|device| device.exists())
 }

@@ -192,7 +192,7 @@ fn a_driver_that_refuses_the_program_is_reported() {
     });
 }
 
-/// Skipped for kinds that the kernel does not support; the tests of `fitness` cover all kinds.
+/// Skipped for kinds that the kernel does not support; the tests of `support` cover all kinds.
 #[test]
 fn the_kind_of_an_interface_is_reported() {
     on_veth(|| {

@@ -17,7 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use spray_nic::device::UdpConfig;
 use spray_nic::endpoint::ConnectTag;
 use spray_nic::keys::PublicKey;
-use spray_nic::net::Refusal;
+use spray_nic::net::Unreachable;
 use spray_wire::offsets::udp_payload_offset;
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, INITIAL_TTL, Ports, Terms, emit_in_place, frame, parse};
 
@@ -64,7 +64,7 @@ impl Route {
                 return Err(Failure::refused(format!("--from {from} and {to} are not of the same IP version")));
             }
             Some(from) => from,
-            None => UdpConfig::towards(to).map_err(Failure::refused)?.address,
+            None => UdpConfig::for_peer(to).map_err(Failure::refused)?.address,
         };
         if from == to {
             return Err(Failure::refused(format!("{to} is this machine's own address: name that of the other side")));
@@ -290,7 +290,7 @@ impl IcmpError {
             // A packet is too long.
             (3, 4, false) => None,
             (kind, code, _) => {
-                Refusal::new(self.by, to, kind, code).map(|Refusal { by, why, .. }| Reply::Refused(by, why))
+                Unreachable::new(self.by, to, kind, code).map(|Unreachable { by, why, .. }| Reply::Refused(by, why))
             }
         }
     }

@@ -104,7 +104,7 @@ impl Interval {
     }
 
     fn up(begun_at: Time, from: &Snapshot, to: &Snapshot) -> Self {
-        let counted = from.sender.until(&to.sender);
+        let counted = from.sender.delta_to(&to.sender);
         Self {
             retransmits: Some(counted.retransmits),
             packets: Some(counted.packets_sent),
@@ -117,7 +117,7 @@ impl Interval {
     }
 
     fn down(begun_at: Time, from: &Snapshot, to: &Snapshot) -> Self {
-        let counted = from.receiver.until(&to.receiver);
+        let counted = from.receiver.delta_to(&to.receiver);
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }
 

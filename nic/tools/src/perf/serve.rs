@@ -43,7 +43,7 @@ pub(super) fn has_room(config: &mut EndpointConfig) {
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     let own = arguments.interface.steered.from;
-    let mut session = Session::open(&arguments.interface, own, &path, Shard::MOST, has_room)?;
+    let mut session = Session::open(&arguments.interface, own, &path, Shard::MAX, has_room)?;
     session.outlast_outages();
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;

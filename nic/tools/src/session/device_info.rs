@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use spray_nic::device::xsk::TakenOver;
-use spray_nic::device::{Device, Nic};
+use spray_nic::device::{AnyDevice, Device};
 use spray_nic::xdp::AttachMode;
 
 /// A line on standard error, and an object of `--json`.
@@ -16,10 +16,10 @@ pub enum DeviceInfo {
 }
 
 impl DeviceInfo {
-    pub fn of(device: &Nic) -> Self {
+    pub fn of(device: &AnyDevice) -> Self {
         match device {
-            Nic::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
-            Nic::Udp(device) => Self::Udp { name: "UDP", sockets: device.info().evs },
+            AnyDevice::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
+            AnyDevice::Udp(device) => Self::Udp { name: "UDP", sockets: device.info().evs },
         }
     }
 }
@@ -60,19 +60,19 @@ pub struct Interface {
 
 impl Interface {
     fn of(taken: &TakenOver) -> Self {
-        let TakenOver { interface, refusal, distrust, rules_refused, .. } = taken.clone();
+        let TakenOver { interface, native_error, zero_copy_defect, rules_error, .. } = taken.clone();
         Self {
-            longest: refusal.as_ref().and_then(|_| interface.mtu_too_long_for()),
+            longest: native_error.as_ref().and_then(|_| interface.exceeded_xdp_mtu()),
             name: interface.name,
             xdp: if taken.mode == AttachMode::Native { "native" } else { "generic" },
-            refused: refusal,
+            refused: native_error,
             zero_copy: taken.zero_copy,
-            distrust,
+            distrust: zero_copy_defect,
             busy_polls_alone: taken.busy_polls,
             queues: taken.queues,
             threads: taken.shards,
             rules: taken.rules,
-            rules_refused,
+            rules_refused: rules_error,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Device, DeviceHealth, DeviceStats, Nic};
+use spray_nic::device::{AnyDevice, Device, DeviceHealth, DeviceStats};
 use spray_nic::net::PermanentNeighbours;
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
@@ -102,14 +102,14 @@ impl Session {
     }
 
     /// Calls `step` after each poll, until a step or the user ends the command.
-    pub fn run(&mut self, stop: &Stop, step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step + Send) -> Outcome {
+    pub fn run(&mut self, stop: &Stop, step: impl FnMut(&mut Endpoint<AnyDevice>, Time) -> Step + Send) -> Outcome {
         self.run_all(stop, vec![step])
     }
 
     /// With a step for each shard, on its thread; the first is the calling one.
     pub fn run_all<S>(&mut self, stop: &Stop, steps: Vec<S>) -> Outcome
     where
-        S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,
+        S: FnMut(&mut Endpoint<AnyDevice>, Time) -> Step + Send,
     {
         self.metrics.start()?;
         let over = OnceLock::new();
@@ -160,7 +160,7 @@ impl Session {
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
         self.astray_line().inspect(|line| note!("spray: {line}"));
-        if matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented()) {
+        if matches!(self.first().endpoint.device(), AnyDevice::Udp(device) if device.has_fragmented()) {
             note!("spray: warning: packets exceeded the path MTU and were sent in fragments: give less --payload");
         }
     }
@@ -175,7 +175,7 @@ impl Session {
         })
     }
 
-    pub fn first(&self) -> &Host<Nic> {
+    pub fn first(&self) -> &Host<AnyDevice> {
         &self.workers[0].host
     }
 
@@ -215,11 +215,11 @@ impl Outage {
 }
 
 /// For UDP sockets, the peer's is looked up before privileges are given up.
-fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNeighbours, String) {
+fn permanent(peer: Option<IpAddr>, host: &Host<AnyDevice>, name: &str) -> (PermanentNeighbours, String) {
     let followed = || (host.permanent_neighbours().unwrap_or_default(), name.into());
     match (peer, host.endpoint.device()) {
-        (Some(peer), Nic::Udp(device)) => {
-            PermanentNeighbours::towards(peer, device.address()).unwrap_or_else(|_| followed())
+        (Some(peer), AnyDevice::Udp(device)) => {
+            PermanentNeighbours::for_peer(peer, device.address()).unwrap_or_else(|_| followed())
         }
         _ => followed(),
     }

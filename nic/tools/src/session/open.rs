@@ -4,7 +4,7 @@ use std::time::Duration;
 use caps::{CapSet, Capability};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
-use spray_nic::device::{BindMode, BusyPoll, Nic, TakeOverError, UdpConfig};
+use spray_nic::device::{AnyDevice, BindMode, BusyPoll, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::{Interface, NetError};
 use spray_nic::sys::check_open_files;
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Opens the device, with up to `most` shards; UDP sockets have one.
-    pub fn open(self, most: usize, adjust: impl FnOnce(&mut EndpointConfig)) -> Outcome<Vec<Host<Nic>>> {
+    pub fn open(self, most: usize, adjust: impl FnOnce(&mut EndpointConfig)) -> Outcome<Vec<Host<AnyDevice>>> {
         let steered = &self.arguments.steered;
         if let Some([clash, remedy]) = ports::clash(steered.ports) {
             note!("spray: warning: {clash}: {remedy}");
@@ -51,21 +51,21 @@ impl Request<'_> {
             let (sockets, mut endpoint) = self.udp()?;
             check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
             adjust(&mut endpoint);
-            let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
+            let host = Host::open_udp_as(sockets, endpoint, AnyDevice::Udp).map_err(Failure::refused)?;
             return Ok(vec![host]);
         }
         let mut config = self.xdp()?;
         config.shards = most;
         adjust(&mut config.endpoint);
-        debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
+        debug_span!("load and attach").in_scope(|| Host::open_shards(config, AnyDevice::Xdp)).map_err(without_rights)
     }
 
     fn xdp(self) -> Outcome<HostConfig> {
         let Self { arguments, peer, .. } = self;
         let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
-        interface.check_free().map_err(without_rights)?;
+        interface.check_available().map_err(without_rights)?;
         let address = own_address(&interface, arguments.steered.from, peer)?;
-        let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
+        let mut config = HostConfig::with_address(interface, address).map_err(Failure::refused)?;
         let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
         config.endpoint = self.endpoint(config.endpoint, &room)?;
         config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
@@ -112,7 +112,7 @@ impl Request<'_> {
 
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let error = error.into();
-    if let TakeOverError::Net(NetError::Unfit { .. }) = error {
+    if let TakeOverError::Net(NetError::Unsuitable { .. }) = error {
         return Failure::refused(format!("{error}: --device udp, on all hosts"));
     }
     let has_rights = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
@@ -126,17 +126,17 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     let of = |name: &str| {
         let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, from, peer)?;
-        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::LARGEST_MTU), ..UdpConfig::at(address) })
+        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::MAX_MTU), ..UdpConfig::new(address) })
     };
     if let Some(name) = &arguments.way.interface {
         return of(name);
     }
     // For a receiver, `peer` is its own address.
     match (from, peer.filter(|peer| Some(*peer) != from)) {
-        (Some(from), None) => Ok(UdpConfig::at(from)),
-        (Some(from), Some(peer)) => UdpConfig::between(from, peer).map_err(Failure::refused),
-        (None, Some(peer)) => UdpConfig::towards(peer).map_err(Failure::refused),
-        (None, None) => UdpConfig::of_default_route().or_else(|error| match only_interface() {
+        (Some(from), None) => Ok(UdpConfig::new(from)),
+        (Some(from), Some(peer)) => UdpConfig::for_path(from, peer).map_err(Failure::refused),
+        (None, Some(peer)) => UdpConfig::for_peer(peer).map_err(Failure::refused),
+        (None, None) => UdpConfig::for_default_route().or_else(|error| match only_interface() {
             Some(name) => of(&name),
             None => Err(Failure::refused(format!("{error} (--from)"))),
         }),

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use spray_nic::Endpoint;
-use spray_nic::device::Nic;
-use spray_nic::net::{Refusal, Refusals};
+use spray_nic::device::AnyDevice;
+use spray_nic::net::{IcmpErrors, Unreachable};
 
 use crate::failure::Failure;
 use crate::note;
@@ -17,19 +17,19 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Watch {
     peer: Option<IpAddr>,
     /// For XDP, whose sockets have no error queue; `None` without the privilege.
-    socket: Option<Refusals>,
+    socket: Option<IcmpErrors>,
     looked_at: Option<Instant>,
-    first: Option<Refusal>,
+    first: Option<Unreachable>,
 }
 
 impl Watch {
     /// `peer` is `None` for a command that waits for peers.
-    pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<Nic>) -> Self {
+    pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<AnyDevice>) -> Self {
         let own = endpoint.config();
         let mut peer = peer.filter(|peer| *peer != own.address);
         let socket = match endpoint.device() {
-            Nic::Xdp(_) => peer.and_then(|_| Refusals::open(own.address, own.ports).ok()),
-            Nic::Udp(device) => {
+            AnyDevice::Xdp(_) => peer.and_then(|_| IcmpErrors::open(own.address, own.ports).ok()),
+            AnyDevice::Udp(device) => {
                 peer = peer.filter(|_| device.queue_errors(true).is_ok());
                 None
             }
@@ -37,11 +37,11 @@ impl Watch {
         Self { peer, socket, looked_at: None, first: None }
     }
 
-    pub(super) fn check(&mut self, endpoint: &Endpoint<Nic>, now: Instant) {
+    pub(super) fn check(&mut self, endpoint: &Endpoint<AnyDevice>, now: Instant) {
         let Some(peer) = self.peer else { return };
         if endpoint.peers().next().is_some() {
             (self.peer, self.socket, self.first) = (None, None, None);
-            if let Nic::Udp(device) = endpoint.device() {
+            if let AnyDevice::Udp(device) = endpoint.device() {
                 // Otherwise later errors cost some frames.
                 let _ = device.queue_errors(false);
             }
@@ -59,12 +59,12 @@ impl Watch {
         }
     }
 
-    fn next(&self, endpoint: &Endpoint<Nic>) -> Option<Refusal> {
+    fn next(&self, endpoint: &Endpoint<AnyDevice>) -> Option<Unreachable> {
         match endpoint.device() {
-            Nic::Xdp(_) => self.socket.as_ref()?.poll(),
-            Nic::Udp(device) => device.sending_sockets().find_map(|socket| {
+            AnyDevice::Xdp(_) => self.socket.as_ref()?.poll(),
+            AnyDevice::Udp(device) => device.sending_sockets().find_map(|socket| {
                 let IcmpError { kind: (kind, code, _), by, to, .. } = icmp_error(socket)?;
-                Refusal::new(by, to?, kind, code)
+                Unreachable::new(by, to?, kind, code)
             }),
         }
     }
@@ -77,6 +77,6 @@ impl Watch {
     }
 }
 
-fn what(Refusal { by, to, why }: &Refusal) -> String {
+fn what(Unreachable { by, to, why }: &Unreachable) -> String {
     format!("{by} answers by ICMP that frames to {to} do not arrive: {why}")
 }

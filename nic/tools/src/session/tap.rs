@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use spray_capture::{Capture, Content, Shared, Sighting, Treatment};
+use spray_capture::{Capture, Content, FrameRecord, Observer, PortAction};
 use spray_nic::{Time, endpoint};
 
 use crate::captures::{Captures, Watching};
@@ -14,7 +14,7 @@ use crate::progress::now;
 
 #[derive(Clone, Debug)]
 pub struct Tap {
-    watch: Shared,
+    watch: Observer,
     begun: Instant,
 }
 
@@ -28,14 +28,14 @@ pub fn begin(captures: &Captures, interface: &str) -> Outcome<Option<Watching>> 
 }
 
 #[expect(clippy::disallowed_methods, reason = "times of a capture are for people to read; nothing decides by them")]
-fn open(file: &Path, interface: &str, frames: u64) -> io::Result<Shared> {
+fn open(file: &Path, interface: &str, frames: u64) -> io::Result<Observer> {
     let output = BufWriter::new(File::create_new(file)?);
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(Shared::new(Some(Capture::new(output, [interface], epoch, frames)?), None))
+    Ok(Observer::new(Some(Capture::new(output, [interface], epoch, frames)?), None))
 }
 
 impl Tap {
-    pub fn new(watch: Shared) -> Self {
+    pub fn new(watch: Observer) -> Self {
         Self { watch, begun: now() }
     }
 
@@ -43,9 +43,9 @@ impl Tap {
         // 63 bits of picoseconds are some 100 days.
         let at_ps = (now().duration_since(self.begun).as_nanos() as i64).saturating_mul(1_000);
         let content = Content::of(frame, false);
-        let sighting =
-            Sighting { at_ps, interface: 0, outbound, content, fate: Treatment::default(), waiting_bytes: None };
-        self.watch.lock().see(sighting, true);
+        let record =
+            FrameRecord { at_ps, interface: 0, outbound, content, action: PortAction::default(), waiting_bytes: None };
+        self.watch.lock().observe(record, true);
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use spray_nic::device::{Nic, XskInterface};
+use spray_nic::device::{AnyDevice, XskInterface};
 use spray_nic::driver::Idle;
 use spray_nic::{Endpoint, Host, Time, Waker};
 
@@ -30,7 +30,7 @@ impl From<Failure> for End {
 const NAP: Duration = Duration::from_millis(10);
 
 pub(super) struct Worker {
-    pub(super) host: Host<Nic>,
+    pub(super) host: Host<AnyDevice>,
     pub(super) freezes: Freezes,
     metrics: metrics::session::Session,
     pub(super) wakers: Vec<RawFd>,
@@ -38,7 +38,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(mut host: Host<Nic>, metrics: &Metrics, tap: Option<Tap>) -> io::Result<Self> {
+    pub(super) fn new(mut host: Host<AnyDevice>, metrics: &Metrics, tap: Option<Tap>) -> io::Result<Self> {
         let metrics = metrics::session::Session::new(metrics.part());
         if let Some(tap) = tap {
             host.endpoint = host.endpoint.with_tap(Box::new(tap));
@@ -48,22 +48,22 @@ impl Worker {
         Ok(Self { host, freezes: Freezes::default(), metrics, wakers, wake })
     }
 
-    /// Polls until `step` or another shard ends the command; `over` is the first outcome.
-    pub(super) fn run(&mut self, over: &OnceLock<Outcome>, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
+    /// Polls until `act` or another shard ends the command; `end` is the first outcome.
+    pub(super) fn run(&mut self, end: &OnceLock<Outcome>, mut act: impl FnMut(&mut Endpoint<AnyDevice>, Time) -> Step) {
         let Self { host, freezes, metrics, wakers, wake } = self;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
             wake.rearm();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
             metrics.update(endpoint, freezes, strays, now());
-            if over.get().is_none()
-                && let Err(End(outcome)) = step(endpoint, at)
+            if end.get().is_none()
+                && let Err(End(outcome)) = act(endpoint, at)
             {
-                let _ = over.set(outcome);
+                let _ = end.set(outcome);
             }
-            if over.get().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if end.get().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(error) = ran {
-            let _ = over.set(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
+            let _ = end.set(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
         }
     }
 }
@@ -82,6 +82,6 @@ impl Wake {
     }
 }
 
-pub(super) fn strays(endpoint: &Endpoint<Nic>) -> u64 {
-    endpoint.device().xdp().map_or(0, XskInterface::strays)
+pub(super) fn strays(endpoint: &Endpoint<AnyDevice>) -> u64 {
+    endpoint.device().xdp().map_or(0, XskInterface::frames_without_socket)
 }

@@ -54,7 +54,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
     // One transfer uses one connection.
-    let most = if arguments.keep { Shard::MOST } else { 1 };
+    let most = if arguments.keep { Shard::MAX } else { 1 };
     let own = arguments.interface.steered.from;
     let mut session = Session::open(&arguments.interface, own, &path, most, has_room)?;
     if arguments.keep {

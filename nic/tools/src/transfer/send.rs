@@ -363,8 +363,8 @@ impl Sending {
     }
 
     pub(super) fn failure(&self, error: ConnectionError) -> Failure {
-        use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
-        let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
+        use ConnectionError::{IdleTimeout, MtuBlackHole, PeerUnresponsive};
+        let silent = matches!(error, PeerUnresponsive | MtuBlackHole { .. } | IdleTimeout);
         // A description is short and fits any MTU.
         let has_pieces = self.queued.values().any(|&(_, bytes)| bytes > 0);
         let hint = match error {

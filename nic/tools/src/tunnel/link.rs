@@ -107,7 +107,7 @@ impl Gateway {
                 let Some(resolver) = resolver else {
                     return self.connect(endpoint, Peer::at(self.remote.address), now);
                 };
-                self.state = State::Resolving(resolver.ask(self.remote.address));
+                self.state = State::Resolving(resolver.request(self.remote.address));
                 None
             }
             State::Resolving(answer) => match answer.try_recv() {

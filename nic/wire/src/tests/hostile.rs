@@ -266,7 +266,7 @@ fn an_ack_with_an_impossible_echo_count_is_refused() {
 fn spare_marks_are_ignored() {
     let Some((Body::Ack(ack), _)) = bodies().pop() else { panic!("the last sample is an Ack") };
     // These flags belong to the common header.
-    let ack = Ack { trimmed: false, astray: false, ..ack };
+    let ack = Ack { trimmed: false, misrouted: false, ..ack };
     let mut header = [0; 100];
     ack.emit(&mut header).unwrap();
     header[92] = 0xff;

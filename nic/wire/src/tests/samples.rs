@@ -59,7 +59,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         marked_packets: 3,
         marked: true,
         trimmed: true,
-        astray: true,
+        misrouted: true,
         max_data: 0x5152_5354_5556_5758,
         echoes: echoes([(0x6162, true), (0x7172, false), (0x8182, true)]),
     };
@@ -209,7 +209,7 @@ fn any_control() -> impl Strategy<Value = Body> {
             marked_packets,
             marked: f.6[0],
             trimmed: f.6[1],
-            astray: f.6[2],
+            misrouted: f.6[2],
             max_data: f.7,
             echoes: echoes(others),
         })

@@ -244,7 +244,7 @@ impl Worker {
             self.sockets.iter_mut().zip(&mut self.needs_flush).filter(|(_, needs_flush)| **needs_flush)
         {
             // A busy kernel sends the rest at the next flush, and a down interface when it is up.
-            *needs_flush = socket.flush().is_ok() && socket.census().tx > 0;
+            *needs_flush = socket.flush().is_ok() && socket.frame_counts().tx > 0;
         }
     }
 
@@ -332,7 +332,7 @@ fn flip(frame: &mut [u8], random: u64) {
 
 /// Allocates a frame to send; `None` when there is no room.
 fn allocate(socket: &mut XskDevice) -> Option<FrameId> {
-    if socket.census().free == 0 && socket.flush().is_err() {
+    if socket.frame_counts().free == 0 && socket.flush().is_err() {
         return None;
     }
     socket.allocate()
@@ -341,7 +341,7 @@ fn allocate(socket: &mut XskDevice) -> Option<FrameId> {
 /// Queues a frame; returns false when there is no room.
 fn queue(socket: &mut XskDevice, frame: FrameId, len: u32) -> bool {
     let Err(frame) = socket.transmit(frame, len) else { return true };
-    if socket.flush().is_ok() && socket.census().tx == 0 {
+    if socket.flush().is_ok() && socket.frame_counts().tx == 0 {
         return socket.transmit(frame, len).map_err(|frame| socket.release(frame)).is_ok();
     }
     socket.release(frame);

@@ -63,7 +63,7 @@ impl Edge {
     /// Returns the positions of those with a changed carrier.
     pub fn poll(&mut self, program: &mut SwitchProgram) -> Result<Vec<usize>, RunError> {
         let now: Vec<Option<Interface>> = self.interfaces.iter().map(|state| state.interface.now()).collect();
-        let local = now.iter().flatten().flat_map(|interface| &interface.station().addresses);
+        let local = now.iter().flatten().flat_map(|interface| &interface.l3_interface().addresses);
         self.bridge.set_local(local.copied().collect());
         let mut changed = Vec::new();
         for (place, (found, state)) in now.iter().zip(&mut self.interfaces).enumerate() {

@@ -11,8 +11,8 @@ use std::str::FromStr;
 use socket2::{Domain, Socket, Type};
 use spray_fabric::{Link, Network, Node};
 use spray_nic::net::Interface;
-use spray_nic::net::declared::Declared;
 use spray_nic::net::ethtool::Ethtool;
+use spray_nic::net::xdp_features::XdpFeatures;
 use spray_wire::offsets::ETHERNET_BYTES;
 
 use super::fdb::{Fdb, is_of_one_host};
@@ -152,7 +152,7 @@ impl ExternalInterface {
         let namespace = namespace.transpose()?;
         let look = || {
             let interface = Interface::find(&port.interface).map_err(|error| wrong(error.to_string()))?;
-            interface.check_free().map_err(|error| wrong(error.to_string()))?;
+            interface.check_available().map_err(|error| wrong(error.to_string()))?;
             if let Some(most_bps) =
                 interface.link_bps.map(|bps| bps / SHARE.1 * SHARE.0).filter(|most| *most < rate_bps)
             {
@@ -170,7 +170,7 @@ impl ExternalInterface {
                 mac: interface.mac,
                 index: interface.index,
                 longest: interface.mtu as usize + ETHERNET_BYTES,
-                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MOST_QUEUES),
+                queues: queues.map_or(1, |channels| channels.rx_queues()).clamp(1, MOST_QUEUES),
                 is_software: interface.kind.as_deref() == Some("veth"),
                 namespace: None,
                 _promiscuous: promiscuous,
@@ -190,7 +190,7 @@ impl ExternalInterface {
                 port.end
             )))
         };
-        match (refusal, Declared::of(self.index)) {
+        match (refusal, XdpFeatures::query(self.index)) {
             (Some(why), _) => wrong(format!("its driver rejects the program: {why}")),
             (None, Ok(declared)) if !declared.sends() => wrong(if self.is_software {
                 "a veth does if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()

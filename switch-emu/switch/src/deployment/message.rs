@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use spray_nic::xdp::mapped;
+use spray_nic::xdp::v6_mapped;
 use spray_pipeline::deployment::{TOLD_ETHERTYPE, TOLD_TO};
 
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Message<'_> {
     pub fn frame(&self, from: [u8; 6]) -> Vec<u8> {
         let (kind, host, body) = match &self.body {
             Body::Down(links) => (DOWN, 0, links.iter().flat_map(|link| link.to_be_bytes()).collect()),
-            Body::Host(host, addresses) => (HOST, *host, addresses.iter().flat_map(|a| mapped(*a)).collect()),
+            Body::Host(host, addresses) => (HOST, *host, addresses.iter().flat_map(|a| v6_mapped(*a)).collect()),
             Body::Frame(to, frame) => (FRAME, *to, frame.to_vec()),
         };
         let mut bytes = [&TOLD_TO[..], &from, &TOLD_ETHERTYPE, &[VERSION, kind]].concat();

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use spray_fabric::{Fabric, Network, Node};
 use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
-use spray_nic::net::drivers::distrust;
+use spray_nic::net::drivers::zero_copy_defect;
 use spray_pipeline::deployment::{Attachment, Cable};
 use spray_pipeline::scheme::NO_PORT;
 
@@ -113,7 +113,7 @@ impl<'a> Opening<'a> {
             interface.check_forwards(refusal)?;
             program.egress(port, interface.index)?;
         }
-        let copies = refusal.is_some() || distrust(name).is_some();
+        let copies = refusal.is_some() || zero_copy_defect(name).is_some();
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; interface.queues as usize];
         self.open(program, name, &modes, Some(source), interface.is_software)?;
         self.exits[port] = Some((holder, modes.len()));

@@ -100,13 +100,13 @@ impl SwitchProgram {
 impl Hosts {
     /// Maps an address to a host, by its number in the fabric, or `KERNEL`.
     pub fn put(&self, address: IpAddr, host: u32) -> Result<(), ProgramError> {
-        self.0.put("hosts", &xdp::mapped(address), &host.to_ne_bytes())
+        self.0.put("hosts", &xdp::v6_mapped(address), &host.to_ne_bytes())
     }
 
     /// Removes an address.
     pub fn remove(&self, address: IpAddr) {
         // It may be absent.
-        let _ = self.0.delete("hosts", &xdp::mapped(address));
+        let _ = self.0.delete("hosts", &xdp::v6_mapped(address));
     }
 
     /// Replaces the attachment of an interface.

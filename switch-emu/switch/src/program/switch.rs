@@ -106,7 +106,7 @@ impl SwitchProgram {
 
     /// Returns why the driver attached last does not run the program natively; `None` if it does.
     pub fn refusal(&self) -> Option<&str> {
-        self.attached.last()?.1.refusal.as_deref()
+        self.attached.last()?.1.native_error.as_deref()
     }
 
     /// Sets the interface of the calling thread's network namespace that a port sends on.

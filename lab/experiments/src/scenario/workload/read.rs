@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use spray_core::units::{ByteSize, Micros};
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Error};
 
 use super::super::mistake::{allow, list, read_file};
 use super::{
@@ -21,7 +21,7 @@ pub(in crate::scenario) fn workloads(
     document: &Document,
     settings: &[WorkloadSettings],
     network: &Network,
-) -> Result<Vec<Workload>, Mistake> {
+) -> Result<Vec<Workload>, Error> {
     let count = settings.len() + settings.iter().map(|workload| workload.part.len()).sum::<usize>();
     allow(document, count <= MAX_WORKLOADS, "workload", || {
         format!("{count} workloads and parts; allowed: at most {MAX_WORKLOADS}")
@@ -36,7 +36,7 @@ pub(in crate::scenario) fn workloads(
     Ok(workloads)
 }
 
-fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistake> {
+fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Error> {
     let mut known: Vec<&str> = Vec::new();
     for (index, workload) in workloads.iter().enumerate() {
         let parts = workload.parts.iter().enumerate();
@@ -55,7 +55,7 @@ fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistak
     Ok(())
 }
 
-fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Result<(), Mistake> {
+fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Result<(), Error> {
     for (index, (workload, members)) in workloads.iter().zip(members(workloads, hosts, 0)).enumerate() {
         let is_enough = workload.drawn.is_none_or(|drawn| members.len() >= drawn);
         allow(document, is_enough, &format!("workload.{index}.draw_hosts"), || {
@@ -77,7 +77,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(mut self) -> Result<Workload, Mistake> {
+    fn read(mut self) -> Result<Workload, Error> {
         let WorkloadSettings { name, pattern, draw_hosts, own, payload, part, .. } = self.settings;
         self.workload.name = name.clone().unwrap_or_else(|| pattern.kind());
         self.workload.hosts = self.hosts()?;
@@ -100,16 +100,16 @@ impl Reader<'_> {
         format!("workload.{}.{field}", self.index)
     }
 
-    fn mistake(&self, field: &str, message: impl Into<String>) -> Mistake {
-        self.document.mistake(&self.path(field), message)
+    fn mistake(&self, field: &str, message: impl Into<String>) -> Error {
+        self.document.error(&self.path(field), message)
     }
 
-    fn allow(&self, is_allowed: bool, field: &str, message: impl FnOnce() -> String) -> Result<(), Mistake> {
+    fn allow(&self, is_allowed: bool, field: &str, message: impl FnOnce() -> String) -> Result<(), Error> {
         allow(self.document, is_allowed, &self.path(field), message)
     }
 
     //= docs/specs/workloads.md#WL-2 hosts that are named
-    fn hosts(&self) -> Result<Option<Vec<usize>>, Mistake> {
+    fn hosts(&self) -> Result<Option<Vec<usize>>, Error> {
         let Some(names) = &self.settings.hosts else { return Ok(None) };
         let network = self.network;
         let (mut hosts, mut named) = (Vec::new(), HashSet::new());
@@ -130,7 +130,7 @@ impl Reader<'_> {
         Ok(Some(hosts))
     }
 
-    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Share>, Mistake> {
+    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Share>, Error> {
         let part = |part: &PartSettings| Share { name: part.name.clone(), ppm: part.share.ppm() as u32, own: part.own };
         let parts: Vec<Share> = settings.iter().map(part).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
@@ -141,7 +141,7 @@ impl Reader<'_> {
         Ok(parts)
     }
 
-    fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
+    fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Error> {
         let network = self.network;
         Ok(match settings {
             PatternSettings::CrossLeafPermutation(each) => {
@@ -209,7 +209,7 @@ impl Reader<'_> {
     }
 
     /// Rejects `hosts` and `draw_hosts` where the flows name their hosts.
-    fn check_all_take_part(&self) -> Result<(), Mistake> {
+    fn check_all_take_part(&self) -> Result<(), Error> {
         let WorkloadSettings { hosts, draw_hosts, pattern, .. } = self.settings;
         let field = if hosts.is_some() { "hosts" } else { "draw_hosts" };
         self.allow(hosts.is_none() && draw_hosts.is_none(), field, || {
@@ -218,7 +218,7 @@ impl Reader<'_> {
         })
     }
 
-    fn collective(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Mistake> {
+    fn collective(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Error> {
         let CollectiveSettings { algorithm, groups, rounds, .. } = *settings;
         let (bytes, own) = (settings.bytes.bytes(), self.members / groups);
         let field = if operation == Operation::Layer { "hosts" } else { "groups" };
@@ -253,7 +253,7 @@ impl Reader<'_> {
         Ok(Pattern::Collective(collective))
     }
 
-    fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Mistake> {
+    fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Error> {
         let PartnersSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
         self.allow(*messages as usize * self.members <= MAX_FLOWS, "messages", || {
             let (hosts, most) = (self.members, MAX_FLOWS / self.members);
@@ -266,7 +266,7 @@ impl Reader<'_> {
         Ok(Partners { messages: *messages, sizes, cross_leaf: *cross_leaf, start_ps, until_ps })
     }
 
-    fn poisson(&self, settings: &PoissonSettings) -> Result<Poisson, Mistake> {
+    fn poisson(&self, settings: &PoissonSettings) -> Result<Poisson, Error> {
         let PoissonSettings { load, sizes, cross_leaf, start_us, until_us } = settings;
         let sizes = self.sizes(sizes)?;
         self.check_until(*start_us, Some(*until_us))?;
@@ -286,7 +286,7 @@ impl Reader<'_> {
         Ok(poisson)
     }
 
-    fn sizes(&self, settings: &SizesSettings) -> Result<Distribution, Mistake> {
+    fn sizes(&self, settings: &SizesSettings) -> Result<Distribution, Error> {
         let SizesSettings { sizes, sizes_file, max_bytes } = settings;
         let most = max_bytes.map_or(MAX_MESSAGE_BYTES, ByteSize::bytes);
         match (sizes, sizes_file) {
@@ -308,14 +308,14 @@ impl Reader<'_> {
         }
     }
 
-    fn check_until(&self, start_us: Micros, until_us: Option<Micros>) -> Result<(), Mistake> {
+    fn check_until(&self, start_us: Micros, until_us: Option<Micros>) -> Result<(), Error> {
         self.allow(until_us.is_none_or(|until| until > start_us), "until_us", || {
             "`until_us` is not after `start_us`; allowed: later".into()
         })
     }
 
     /// Checks that hosts are under several leaves, regardless of the draw.
-    fn check_cross_leaf(&self, cross_leaf: bool) -> Result<(), Mistake> {
+    fn check_cross_leaf(&self, cross_leaf: bool) -> Result<(), Error> {
         let crosses = || self.largest_group(&leaves(self.network)) < self.members;
         self.allow(!cross_leaf || crosses(), "cross_leaf", || {
             "all hosts are under one leaf; allowed: false, or another topology".into()
@@ -333,18 +333,18 @@ impl Reader<'_> {
     }
 
     /// Checks that no group has more than half of the hosts.
-    fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Mistake> {
+    fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Error> {
         self.allow(2 * self.largest_group(group) <= self.members, "kind", || {
             format!("one {what} has more than half of the hosts; allowed: `permutation`, or another topology")
         })
     }
 
-    fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {
+    fn each(&self, each: &EachSettings) -> Result<Each, Error> {
         let bytes = self.bytes(each.bytes, "bytes", "[workload]")?;
         Ok(Each { bytes, start_ps: each.start_us.ps() })
     }
 
-    fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Mistake> {
+    fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Error> {
         match (bytes, &self.workload.payload) {
             (Some(bytes), _) => Ok(bytes.bytes()),
             (None, Payload::File { bytes, .. }) => Ok(bytes.len() as u64),
@@ -355,7 +355,7 @@ impl Reader<'_> {
         }
     }
 
-    fn senders(&self, senders: Option<usize>, receiver: Option<usize>) -> Result<usize, Mistake> {
+    fn senders(&self, senders: Option<usize>, receiver: Option<usize>) -> Result<usize, Error> {
         let hosts = self.workload.hosts.as_ref();
         // The receiver may be among the drawn hosts.
         let is_member = receiver.is_none_or(|receiver| hosts.is_none_or(|hosts| hosts.contains(&receiver)));
@@ -367,7 +367,7 @@ impl Reader<'_> {
         Ok(senders)
     }
 
-    fn host(&self, field: &str, name: &str) -> Result<usize, Mistake> {
+    fn host(&self, field: &str, name: &str) -> Result<usize, Error> {
         let network = self.network;
         match network.node(name) {
             Some(Node::Host(host)) => Ok(host),
@@ -375,7 +375,7 @@ impl Reader<'_> {
         }
     }
 
-    fn flow(&self, index: usize, flow: &FlowSettings) -> Result<Flow, Mistake> {
+    fn flow(&self, index: usize, flow: &FlowSettings) -> Result<Flow, Error> {
         let path = |field: &str| format!("flow.{index}.{field}");
         let (src, dst) = (self.host(&path("src"), &flow.src)?, self.host(&path("dst"), &flow.dst)?);
         self.allow(src != dst, &path("dst"), || "a host sends to itself; allowed: another host".into())?;
@@ -383,7 +383,7 @@ impl Reader<'_> {
         Ok(Flow { flow: index as u32, src, dst, bytes, start_ps: flow.start_us.ps(), ..Flow::default() })
     }
 
-    fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
+    fn matrix(&self, name: &str) -> Result<Matrix, Error> {
         let parse = |text: &str| parse_matrix(text, self.network.hosts.len());
         let (mut matrix, file) = read_file(self.document, &self.path("file"), name, "a .cm file", parse)?;
         matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));

@@ -49,7 +49,7 @@ fn a_mark_cuts_by_half_of_alpha_once_per_interval() {
     cc.on_loss(path().at_ps(111 * US), 1_000, LossCause::Timeout);
     assert_eq!(rates(&cc), (12_500, 25_000), "a loss cuts, too");
     //= docs/specs/dcqcn.md#DQN-8 losses
-    cc.on_gone_back(1_000);
+    cc.on_go_back(1_000);
     assert_eq!(rates(&cc), (12_500, 25_000), "go-back-N retransmissions after a loss do not cut");
     let mut cc = Dcqcn::make(&DcqcnConfig { losses: false, ..DcqcnConfig::default() }, &path());
     cc.on_loss(path().at_ps(0), 1_000, LossCause::Timeout);

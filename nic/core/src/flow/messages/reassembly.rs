@@ -3,8 +3,8 @@
 
 use spray_wire::Data;
 
-use super::numbers::Numbers;
-use super::room::Room;
+use super::completed_numbers::CompletedNumbers;
+use super::memory_limit::MemoryLimit;
 use super::table::{Incoming, Table};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +42,13 @@ pub enum Part {
 #[derive(Clone, Debug)]
 pub(in crate::flow) struct Reassembly {
     pub table: Table,
-    pub numbers: Numbers,
+    pub numbers: CompletedNumbers,
     max_open: usize,
     pub open_bytes: u64,
     max_open_bytes: u64,
     max_message_bytes: u64,
     /// `None` if no payload is stored.
-    pub room: Option<Room>,
+    pub room: Option<MemoryLimit>,
 }
 
 impl Reassembly {
@@ -60,12 +60,12 @@ impl Reassembly {
         let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
         Self {
             table: Table::new(),
-            numbers: Numbers::default(),
+            numbers: CompletedNumbers::default(),
             max_open: window_packets as usize / 2 + 1,
             open_bytes: 0,
             max_open_bytes: max_message_bytes.saturating_mul(2).saturating_add(window_bytes),
             max_message_bytes,
-            room: Some(Room::default()),
+            room: Some(MemoryLimit::default()),
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use spray_wire::Data;
 
-use super::room::Parts;
+use super::memory_limit::Parts;
 
 /// A message of which some packets have arrived.
 ///

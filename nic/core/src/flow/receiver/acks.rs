@@ -12,12 +12,12 @@ impl Receiver {
         //= docs/specs/transport.md#TRN-59 further echoes
         //= docs/specs/transport.md#TRN-64 among the further echoes
         if pending.packets > 0 {
-            pending.echoes.push(pending.port, pending.marked | pending.astray, usize::from(self.ack_echoes));
+            pending.echoes.push(pending.port, pending.marked | pending.misrouted, usize::from(self.ack_echoes));
         }
         pending.port = arrival.port;
         pending.hops = arrival.hops;
         pending.marked = arrival.marked;
-        pending.astray = arrival.astray;
+        pending.misrouted = arrival.misrouted;
         pending.trimmed = arrival.trimmed;
         pending.timestamp = arrival.data.timestamp;
         self.stats.marked += u64::from(arrival.marked);

@@ -3,12 +3,12 @@
 /// Reordered packets by their distance to the highest number seen: entry `i` counts distances from
 /// `2^i` to `2^(i+1) - 1`. The window bounds the distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Degrees([u64; DEGREES]);
+pub struct ReorderDegrees([u64; DEGREES]);
 
 /// A window of 2^16 packets has numbers up to 2^16 - 1 apart.
 const DEGREES: usize = super::super::MAX_WINDOW_PACKETS.ilog2() as usize;
 
-impl Degrees {
+impl ReorderDegrees {
     /// Returns the counts without the trailing zeros.
     pub fn counts(&self) -> &[u64] {
         let end = self.0.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
@@ -49,7 +49,7 @@ pub struct OrderStats {
     /// First transmissions with a number other than one more than the previous one's.
     pub unexpected: u64,
     /// How far reordered packets were behind the highest number seen.
-    pub degrees: Degrees,
+    pub degrees: ReorderDegrees,
 }
 
 impl OrderStats {
@@ -62,7 +62,7 @@ impl OrderStats {
 
     /// Returns the difference from these counts to `later` ones of the same receiver.
     #[must_use]
-    pub fn until(&self, later: &Self) -> Self {
+    pub fn delta_to(&self, later: &Self) -> Self {
         let mut degrees = later.degrees;
         degrees.0.iter_mut().zip(self.degrees.0).for_each(|(count, before)| *count -= before);
         Self { reordered: later.reordered - self.reordered, unexpected: later.unexpected - self.unexpected, degrees }
@@ -178,7 +178,7 @@ mod tests {
             prop_assert_eq!(all.degrees, sum);
             prop_assert_eq!(all.reordered - stats[0].reordered, stats[1].reordered);
             prop_assert_eq!(all.unexpected - stats[0].unexpected, stats[1].unexpected);
-            prop_assert_eq!(stats[0].until(&all), stats[1]);
+            prop_assert_eq!(stats[0].delta_to(&all), stats[1]);
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) struct Pending {
     pub port: EvPort,
     pub hops: u8,
     pub marked: bool,
-    pub astray: bool,
+    pub misrouted: bool,
     pub trimmed: bool,
     pub timestamp: Time,
     /// Further packets to echo: those before the one that triggers the ACK.

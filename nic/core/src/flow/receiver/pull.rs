@@ -2,7 +2,7 @@
 
 use spray_wire::PullRequest;
 
-use super::{Accept, Arrival, Receiver};
+use super::{Arrival, DataOutcome, Receiver};
 
 impl Receiver {
     /// Takes a request for credit.
@@ -13,11 +13,11 @@ impl Receiver {
     /// Wire bytes that this frame makes available again; for [`PullPacer`](crate::cc::PullPacer).
     //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     #[inline]
-    pub fn credit_back(&self, arrival: &Arrival, accept: Accept) -> u64 {
+    pub fn credit_back(&self, arrival: &Arrival, accept: DataOutcome) -> u64 {
         let payload_bytes = u64::from(arrival.data.payload_bytes).min(self.grant.payload_bytes);
         let bytes = payload_bytes + self.pull.header_bytes;
         match accept {
-            Accept::Invalid | Accept::Trailer => 0,
+            DataOutcome::Invalid | DataOutcome::Trailer => 0,
             _ if arrival.trimmed => bytes,
             _ => bytes * ROOM_PER_ARRIVAL,
         }

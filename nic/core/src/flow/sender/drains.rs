@@ -13,7 +13,7 @@ impl Sender {
 
     #[inline]
     pub(super) fn watch_drain(&mut self, now: Time) {
-        if self.offers.hold_back || self.paused || self.draining_since.is_some() {
+        if self.features.delays_packets || self.paused || self.draining_since.is_some() {
             self.note_drain(now);
         }
     }

@@ -56,7 +56,7 @@ impl Sender {
         //= docs/specs/transport.md#TRN-20 refused ACKs
         let is_beyond = ack.cumulative > self.next_psn();
         #[cfg(any(test, feature = "lab"))]
-        let is_beyond = is_beyond && !self.may_settle(ack.cumulative);
+        let is_beyond = is_beyond && !self.accepts_cumulative(ack.cumulative);
         if is_beyond || !self.recovery.scoreboard.covers(ack.sack_base, &ack.bitmap) {
             self.stats.invalid_acks += 1;
             return;
@@ -67,7 +67,7 @@ impl Sender {
         let wire_bytes = self.on_tally(now, &tally, &repairs);
         #[cfg(any(test, feature = "lab"))]
         if ack.cumulative > self.next_psn() {
-            self.pass_over(now, ack);
+            self.skip_delivered(now, ack);
         }
         self.on_grant(now, ack.max_data);
         if let Some(irn) = &mut self.recovery.irn {
@@ -95,7 +95,7 @@ impl Sender {
         }
         self.stats.nacks_last += u64::from(nack.last_port);
         let cause = if nack.last_port { LossCause::TrimmedLast } else { LossCause::Trimmed };
-        self.lose(now, nack.psn, cause, publisher);
+        self.declare_lost(now, nack.psn, cause, publisher);
     }
 
     //= docs/specs/transport.md#TRN-21 settling packets
@@ -103,7 +103,7 @@ impl Sender {
     fn settle(&mut self, now: Time, ack: &Ack, repairs: &mut Repairs) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt().min_ps();
-        let Self { recovery, segmenter, frames, balancer, offers, path, .. } = self;
+        let Self { recovery, segmenter, frames, balancer, features, path, .. } = self;
         let now = path.at(now);
         let header_bytes = frames.header_bytes;
         let reported = ack.packets > 0 && ack.port.ev(path.evs.into()).is_some();
@@ -118,7 +118,7 @@ impl Sender {
             if record.sent_at == ack.timestamp_echo {
                 tally.echoed = Some(record.payload_bytes);
             }
-            if offers.packet_feedback {
+            if features.packet_feedback {
                 let was_lost = record.lost().is_some();
                 let info = PacketInfo { psn, ev: record.ev, bytes, sent_at: record.sent_at, was_lost, reported };
                 balancer.on_packet_acked(now, &info);
@@ -177,7 +177,7 @@ impl Sender {
             hops: ack.hops,
             packet_bytes: tally.echoed.map_or(self.path.packet_bytes, |payload| self.wire_bytes(payload)),
             in_flight_bytes: self.recovery.in_flight_bytes,
-            open_packets: self.recovery.scoreboard.span(),
+            unacked_packets: self.recovery.scoreboard.span(),
             unsent_bytes: self.segmenter.unsent_bytes,
             window_bytes: 0,
         };
@@ -189,12 +189,12 @@ impl Sender {
         if !reports {
             return;
         }
-        if (ack.astray || self.right_queue.is_some()) && self.offers.sprays {
-            self.learn_right_queue(ack);
+        if (ack.misrouted || self.rss_queue.is_some()) && self.features.sprays {
+            self.learn_rss_queue(ack);
         }
         info.window_bytes = self.cc.window_bytes(&self.path);
         //= docs/specs/transport.md#TRN-64 as if it had been marked
-        info.marked |= ack.astray;
+        info.marked |= ack.misrouted;
         if !ack.echoes.is_empty() {
             self.on_echoes(now, ack, info.rtt_ps);
         }
@@ -207,10 +207,10 @@ impl Sender {
 
     /// Learns which queue the packets arrived on, except from marked echoes.
     #[inline(never)]
-    fn learn_right_queue(&mut self, ack: &Ack) {
-        let right = self.right_queue.get_or_insert_default();
+    fn learn_rss_queue(&mut self, ack: &Ack) {
+        let right = self.rss_queue.get_or_insert_default();
         let evs = self.path.evs.into();
-        right.learn(ack.port, evs, ack.astray);
+        right.learn(ack.port, evs, ack.misrouted);
         ack.echoes.iter().filter(|(_, marked)| !marked).for_each(|(port, _)| right.learn(port, evs, false));
     }
 
@@ -219,7 +219,7 @@ impl Sender {
     #[inline(never)]
     fn on_echoes(&mut self, now: Time, ack: &Ack, rtt_ps: u64) {
         // With misrouted packets a mark may mean one.
-        let shows_all = self.right_queue.is_some();
+        let shows_all = self.rss_queue.is_some();
         for (port, marked) in ack.echoes.iter() {
             let marked = marked && (shows_all || self.shows_mark(rtt_ps));
             match port.ev(self.path.evs.into()) {
@@ -246,10 +246,10 @@ impl Sender {
 
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
-    pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
+    pub(super) fn declare_lost(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
         let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
         //= docs/specs/transport.md#TRN-36 trimmed packets
-        let first = cause.is_trim() || self.recovery.repair == Repair::GoBack;
+        let first = cause.is_trim() || self.recovery.repair == Repair::GoBackN;
         let place = if first { Lost::First } else { Lost::Last };
         if !self.recovery.scoreboard.on_lost(psn, cause, place) {
             return;
@@ -262,7 +262,7 @@ impl Sender {
         self.stats.on_loss(cause);
         let counts = self.learn_loss(now, cause);
         match cause {
-            LossCause::GoneBack => self.cc.on_gone_back(bytes),
+            LossCause::GoBackN => self.cc.on_go_back(bytes),
             // Credit is counted in packets, and a lost one has used some.
             _ if !counts && !self.cc.uses_credit() => {}
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),
@@ -280,7 +280,7 @@ impl Sender {
             is_early: self.recovery.has_gap_rule(),
         };
         //= docs/specs/go-back-n.md#GBN-5 reported losses
-        if cause != LossCause::GoneBack || self.offers.packet_feedback {
+        if cause != LossCause::GoBackN || self.features.packet_feedback {
             self.balancer.on_loss(self.path.at(now), &loss, publisher);
         }
         self.watch_drain(now);

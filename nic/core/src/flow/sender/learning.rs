@@ -19,7 +19,7 @@ impl Sender {
         let was_marked = ack.marked;
         let is_news = calibration.learn(now, &mut self.path, ack, smoothed_ps, reports);
         self.stats.overdue_acks += u64::from(ack.marked && !was_marked);
-        self.stats.contended_acks += u64::from(calibration.cross_traffic.losses_govern());
+        self.stats.contended_acks += u64::from(calibration.cross_traffic.is_loss_based());
         let marks = (ack.marked, ack.marked_packets);
         let signs = calibration.signs(now, ack);
         if is_news {

@@ -8,15 +8,15 @@ use crate::flow::messages::Segment;
 
 /// The message queue is full: poll the events, which frees slots of delivered messages, and retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct QueueFull;
 
-impl core::fmt::Display for Full {
+impl core::fmt::Display for QueueFull {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("the connection's message queue is full")
     }
 }
 
-impl core::error::Error for Full {}
+impl core::error::Error for QueueFull {}
 
 /// A frame to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

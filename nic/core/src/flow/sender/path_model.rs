@@ -2,6 +2,6 @@
 
 pub(super) mod calibration;
 pub(super) mod competing_traffic;
-pub(super) mod lateness;
-pub(super) mod right_queue;
+pub(super) mod delay_marking;
+pub(super) mod rss_queue;
 pub(super) mod short_queues;

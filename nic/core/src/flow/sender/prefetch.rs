@@ -6,7 +6,7 @@ impl Sender {
     /// Reads the state that an acknowledgement or a turn needs, and returns a mix of it.
     #[inline]
     pub fn prefetch(&self) -> u64 {
-        let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;
+        let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, features, .. } = self;
         let oldest = recovery.scoreboard.oldest().map_or(0, |(_, record)| record.message.into());
         cc.window_bytes(path)
             ^ path.base_rtt_ps
@@ -18,7 +18,7 @@ impl Sender {
             ^ liveness.progress_at.ps()
             ^ grant.sent
             ^ u64::from(frames.header_bytes)
-            ^ u64::from(offers.packet_feedback)
+            ^ u64::from(features.packet_feedback)
             ^ stats.acks
             ^ stats.packets_acked
     }

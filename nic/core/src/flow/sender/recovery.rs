@@ -32,9 +32,9 @@ impl Recovery {
     pub(super) fn new(config: &FlowConfig, window_packets: u32) -> Self {
         let rtt = RttEstimator::default();
         let (repair, irn, gap_packets) = match &config.receiver {
-            ReceiverConfig::Selective => (Repair::Resend, None, config.sack_gap_packets),
-            ReceiverConfig::GoBackN(_) => (Repair::GoBack, None, None),
-            ReceiverConfig::Irn(own) => (Repair::Resend, Some(Irn::new(own, &config.rto)), None),
+            ReceiverConfig::Selective => (Repair::Selective, None, config.sack_gap_packets),
+            ReceiverConfig::GoBackN(_) => (Repair::GoBackN, None, None),
+            ReceiverConfig::Irn(own) => (Repair::Selective, Some(Irn::new(own, &config.rto)), None),
         };
         Self {
             scoreboard: Scoreboard::new(window_packets),
@@ -53,7 +53,7 @@ impl Recovery {
     }
 
     //= docs/specs/transport.md#TRN-40 quick gap rule
-    pub(super) fn quicken(&mut self) {
+    pub(super) fn set_quick_gap_rule(&mut self) {
         self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
         self.reorder_window = ReorderWindow::quick();
     }

@@ -44,7 +44,7 @@ impl Sender {
     /// NACK echoes, or, with another entropy value, long preceded it.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
-        let known = self.offers.sections && nack.timestamp_echo <= self.stamp;
+        let known = self.features.sections && nack.timestamp_echo <= self.stamp;
         let record = self.recovery.scoreboard.record(nack.psn);
         let cause = record.filter(|record| known && record.is_outstanding()).and_then(|record| {
             let is_followed = nack.port.ev(self.path.evs.into()) == Some(record.ev);
@@ -57,7 +57,7 @@ impl Sender {
             }
         });
         match cause {
-            Some(cause) => self.lose(now, nack.psn, cause, publisher),
+            Some(cause) => self.declare_lost(now, nack.psn, cause, publisher),
             None => self.stats.stale_nacks += 1,
         }
     }

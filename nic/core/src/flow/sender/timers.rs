@@ -13,7 +13,7 @@ impl Sender {
             return None;
         }
         let mut at = self.give_up_deadline().min(self.paced_until).min(self.retry.deadline);
-        if self.offers.timer() {
+        if self.features.timer() {
             at = at.min(self.balancer_deadline());
         }
         at = at.min(self.recovery.deadline());
@@ -46,15 +46,15 @@ impl Sender {
     pub(super) fn detect_gaps(&mut self, now: Time, publisher: &mut impl Publisher) {
         let mut missing = self.recovery.widest_gap();
         while let Some(psn) = missing {
-            self.lose(now, psn, LossCause::SackGap, publisher);
+            self.declare_lost(now, psn, LossCause::SackGap, publisher);
             missing = self.recovery.scoreboard.oldest_behind(1);
         }
         while let Some(psn) = self.recovery.overtaken(now) {
-            self.lose(now, psn, LossCause::SackGap, publisher);
+            self.declare_lost(now, psn, LossCause::SackGap, publisher);
         }
         //= docs/specs/irn.md#IRN-3 lost packets
         while let Some(psn) = self.recovery.missing_in_recovery() {
-            self.lose(now, psn, LossCause::SackGap, publisher);
+            self.declare_lost(now, psn, LossCause::SackGap, publisher);
         }
     }
 
@@ -64,10 +64,10 @@ impl Sender {
             publisher.on_event(now, Event::Timeout { psn });
             self.paused = false;
             //= docs/specs/go-back-n.md#GBN-6 timeouts
-            if self.recovery.repair == Repair::GoBack {
+            if self.recovery.repair == Repair::GoBackN {
                 self.go_back(now, LossCause::Timeout, publisher);
             } else {
-                self.lose(now, psn, LossCause::Timeout, publisher);
+                self.declare_lost(now, psn, LossCause::Timeout, publisher);
             }
         }
     }

@@ -129,7 +129,7 @@ fn one_of_eight_marks_without_queues_reaches_the_balancer() {
     //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     let mut echoes = Echoes::default();
     (10..17).for_each(|port| echoes.push(EvPort::new(port), true, 7));
-    for (astray, recycled) in [(false, 7), (true, 0)] {
+    for (misrouted, recycled) in [(false, 7), (true, 0)] {
         let config = FlowConfig { balancer: BalancerKind::RepsPlus.into(), ..configured(RTT_PS) };
         let mut rng = stream(1, 1);
         let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
@@ -143,10 +143,10 @@ fn one_of_eight_marks_without_queues_reaches_the_balancer() {
             marked_packets: 8,
             ..Ack::default()
         };
-        let with_rate = Ack { marked: true, port: EvPort::new(7), echoes, astray, ..with_rate };
+        let with_rate = Ack { marked: true, port: EvPort::new(7), echoes, misrouted, ..with_rate };
         sender.on_ack(at(US + RTT_PS), &with_rate, &mut ());
         let mut choices = Recycled::default();
         (0..16).for_each(|_| assert!(sender.poll_transmit(at(US + RTT_PS), &mut rng, &mut choices).is_some()));
-        assert_eq!(choices.0, recycled, "{astray}");
+        assert_eq!(choices.0, recycled, "{misrouted}");
     }
 }

@@ -83,7 +83,7 @@ fn a_message_beyond_4_gib_sends_every_byte_once() {
             if sent % 101 == 0 {
                 continue;
             }
-            if let Accept::New { place: Some(_) } = receiver.on_data(now, &arrival(data)) {
+            if let DataOutcome::New { place: Some(_) } = receiver.on_data(now, &arrival(data)) {
                 let packet = data.offset / u64::from(payload_bytes);
                 assert_eq!(data.offset % u64::from(payload_bytes), 0);
                 assert_eq!(u64::from(data.payload_bytes), (bytes - data.offset).min(payload_bytes.into()));

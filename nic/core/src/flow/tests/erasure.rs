@@ -19,7 +19,7 @@ fn channel([loss, ack_loss, trim]: [u32; 3], jitter_ps: u64) -> Channel {
 
 /// Sends `messages`; returns both ends, and the time at which the last message was delivered.
 fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> (Pair, u64) {
-    finish(Pair::new(config, channel, messages, seed).in_ideal_code())
+    finish(Pair::new(config, channel, messages, seed).erasure_coded())
 }
 
 fn finish(mut pair: Pair) -> (Pair, u64) {
@@ -115,7 +115,7 @@ fn an_acknowledgement_of_unsent_numbers_is_rejected() {
     for (is_coded, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
         let mut rng = rng::stream(1, 1);
         let sender = Sender::new(&coded(SackRule::Patient), 512, u64::MAX, &mut rng);
-        let mut sender = if is_coded { sender.in_ideal_code() } else { sender };
+        let mut sender = if is_coded { sender.erasure_coded() } else { sender };
         sender.send_message(7, 20 * u64::from(PAYLOAD)).unwrap();
         let mut now = Time::ZERO;
         while sender.next_psn() < 10 {
@@ -164,7 +164,7 @@ proptest! {
     #[test]
     fn no_coded_frame_harms_a_receiver(frames in prop::collection::vec((hostile(), any::<bool>()), 1..400)) {
         let config = FlowConfig { window_packets: 64, max_data_bytes: 4_000, ..coded(SackRule::Plain) };
-        let mut receiver = Receiver::new(&config).in_ideal_code();
+        let mut receiver = Receiver::new(&config).erasure_coded();
         for (data, trimmed) in frames {
             let arrival = Arrival { data, port: Ev::new(1).port(65_535), hops: 1, trimmed, ..Arrival::default() };
             receiver.on_data(at(US), &arrival);

@@ -45,10 +45,10 @@ fn an_ack_without_a_packet_counts_what_it_settles() {
 fn the_balancers_state_is_returned_at_the_end() {
     for balancer in [BalancerKind::Ecmp, BalancerKind::RepsPlus] {
         let (mut sender, evs) = sending(balancer);
-        assert_eq!(sender.remember(), None);
+        assert_eq!(sender.path_history(), None);
         let port = evs[0].port(config().path.evs.into());
         sender.on_ack(at(11 * US), &Ack { packets: 1, port, ..ack(1) }, &mut ());
-        let learned = sender.remember();
+        let learned = sender.path_history();
         assert_eq!(learned.is_some(), balancer == BalancerKind::RepsPlus);
         assert!(learned.is_none_or(|learned| learned.good() == [evs[0]]));
     }

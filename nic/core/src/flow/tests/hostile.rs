@@ -40,7 +40,7 @@ fn ack() -> impl Strategy<Value = Ack> {
                 marked_packets,
                 marked,
                 trimmed: marked,
-                astray: marked,
+                misrouted: marked,
                 max_data,
                 echoes,
             }

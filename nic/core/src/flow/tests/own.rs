@@ -4,17 +4,17 @@ use std::boxed::Box;
 
 use super::pair::{Channel, Pair};
 use super::*;
-use crate::cc::{self, Nscc, NsccConfig, OwnCc};
-use crate::path::{self, OwnBalancer, RepsPlus, RepsPlusConfig};
+use crate::cc::{self, CustomCc, Nscc, NsccConfig};
+use crate::path::{self, CustomBalancer, RepsPlus, RepsPlusConfig};
 
 #[test]
 fn algorithms_of_another_crate_behave_alike() {
-    let own_balancer = OwnBalancer {
+    let own_balancer = CustomBalancer {
         name: "ours",
         make: &|path, rng| Box::new(<RepsPlus as path::Scheme>::make(&RepsPlusConfig::default(), path, rng)),
     };
     let own_cc =
-        OwnCc { name: "ours", make: &|path| Box::new(<Nscc as cc::Scheme>::make(&NsccConfig::default(), path)) };
+        CustomCc { name: "ours", make: &|path| Box::new(<Nscc as cc::Scheme>::make(&NsccConfig::default(), path)) };
     let ours = FlowConfig { balancer: BalancerKind::RepsPlus.into(), cc: CcKind::Nscc.into(), ..config() };
     let theirs = FlowConfig { balancer: own_balancer.into(), cc: own_cc.into(), ..config() };
     for learns_path in [false, true] {

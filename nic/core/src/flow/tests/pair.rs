@@ -119,8 +119,8 @@ fn byte(message: u32, offset: u64) -> u8 {
 
 impl Pair {
     /// Makes both ends use the ideal erasure code.
-    pub fn in_ideal_code(self) -> Self {
-        Self { sender: self.sender.in_ideal_code(), receiver: self.receiver.in_ideal_code(), coded: true, ..self }
+    pub fn erasure_coded(self) -> Self {
+        Self { sender: self.sender.erasure_coded(), receiver: self.receiver.erasure_coded(), coded: true, ..self }
     }
 
     pub fn new(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Self {
@@ -140,7 +140,7 @@ impl Pair {
             busy_until: BTreeMap::new(),
             pacer: PullPacer::new(config.path.link_bps, config.cc.eqds().pull_rate),
             pull_entry: None,
-            bound: config.sanitised().credit_bound(),
+            bound: config.clamped().credit_bound(),
             messages: messages.to_vec(),
             queued: 0,
             first_message: 0,
@@ -247,8 +247,8 @@ impl Pair {
 
     fn receive(&mut self, arrival: &Arrival) {
         let accept = self.receiver.on_data(self.now, arrival);
-        assert!(!matches!(accept, Accept::Invalid), "our own sender's frames are valid: {arrival:?}");
-        if let Accept::New { place: Some(_) } = accept {
+        assert!(!matches!(accept, DataOutcome::Invalid), "our own sender's frames are valid: {arrival:?}");
+        if let DataOutcome::New { place: Some(_) } = accept {
             self.place(&arrival.data);
         }
         if let Some(entry) = self.pull_entry {
@@ -351,7 +351,7 @@ impl Pair {
 
     /// Whether the balancer admits packets beyond the window.
     fn admits_itself(&self) -> bool {
-        self.sender.balancer().offers().hold_back
+        self.sender.balancer().features().delays_packets
     }
 
     fn take_events(&mut self) {

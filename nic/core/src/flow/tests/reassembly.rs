@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use spray_wire::Data;
 
 use super::super::messages::{
-    Coded, HashKey, Incoming, MOST_MISSING, Numbers, Part, PayloadSlot, Placed, Reassembly, SLACK_BYTES, Table,
+    Coded, CompletedNumbers, HashKey, Incoming, MOST_MISSING, Part, PayloadSlot, Placed, Reassembly, SLACK_BYTES, Table,
 };
 
 fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: u64) -> Data {
@@ -240,7 +240,7 @@ proptest! {
         first in prop_oneof![Just(0), (0..200u32).prop_map(|before| u32::MAX - before), any::<u32>()],
         steps in prop::collection::vec((0u32..40, 0u32..20), 1..400),
     ) {
-        let mut numbers = Numbers::starting_at(first);
+        let mut numbers = CompletedNumbers::starting_at(first);
         let (mut used, mut next) = (HashSet::new(), 0u32);
         for (back, ahead) in steps {
             let number = if ahead < 5 { next + ahead } else { next.saturating_sub(back) };

@@ -37,9 +37,9 @@ impl Rig {
         Self { receiver: Receiver::new(&config) }
     }
 
-    fn take(&mut self, now_ps: u64, data: Data) -> Accept {
+    fn take(&mut self, now_ps: u64, data: Data) -> DataOutcome {
         match self.receiver.on_data(at(now_ps), &arrival(data)) {
-            Accept::New { place: Some(_) } => NEW,
+            DataOutcome::New { place: Some(_) } => NEW,
             accept => accept,
         }
     }
@@ -58,7 +58,7 @@ fn selected(ack: &Ack) -> Vec<u64> {
 }
 
 /// Accepts a packet with payload, regardless of its position.
-const NEW: Accept = Accept::New { place: None };
+const NEW: DataOutcome = DataOutcome::New { place: None };
 
 //= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
@@ -87,7 +87,7 @@ fn flags_completions_and_duplicates_are_answered_at_once() {
     assert_eq!(rig.acks(), []);
     rig.take(0, Data { ack_now: true, ..packet(1) });
     assert_eq!(rig.acks()[0].packets, 2);
-    assert_eq!(rig.take(0, packet(1)), Accept::Duplicate);
+    assert_eq!(rig.take(0, packet(1)), DataOutcome::Duplicate);
     assert_eq!(rig.acks()[0].cumulative, 2);
     let whole = Data { message: 2, offset: 0, message_bytes: 1000, ..packet(2) };
     assert_eq!(rig.take(0, whole), NEW);
@@ -129,7 +129,10 @@ fn an_ack_of_a_duplicate_reports_that_it_was_trimmed() {
     let mut rig = Rig::new(config());
     rig.take(0, packet(0));
     assert!(!rig.acks()[0].trimmed);
-    assert_eq!(rig.receiver.on_data(Time::ZERO, &Arrival { trimmed: true, ..arrival(packet(0)) }), Accept::Duplicate);
+    assert_eq!(
+        rig.receiver.on_data(Time::ZERO, &Arrival { trimmed: true, ..arrival(packet(0)) }),
+        DataOutcome::Duplicate
+    );
     assert!(rig.acks()[0].trimmed);
     rig.take(0, packet(0));
     assert!(!rig.acks()[0].trimmed);
@@ -141,25 +144,25 @@ fn an_ack_of_a_duplicate_reports_that_it_was_trimmed() {
 #[test]
 fn window_duplicates_and_order() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8, ..config() });
-    assert_eq!(rig.take(0, packet(8)), Accept::OutOfWindow);
+    assert_eq!(rig.take(0, packet(8)), DataOutcome::OutOfWindow);
     assert_eq!(rig.acks().len(), 1, "a request for a grant is answered");
     assert_eq!(rig.take(0, packet(7)), NEW);
-    assert_eq!(rig.take(0, packet(7)), Accept::Duplicate);
+    assert_eq!(rig.take(0, packet(7)), DataOutcome::Duplicate);
     for psn in [3, 0, 1, 2] {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
     assert_eq!((rig.receiver.cumulative(), rig.receiver.stats().order.reordered), (4, 4));
-    assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
+    assert_eq!(rig.take(0, packet(2)), DataOutcome::Duplicate);
     rig.acks();
     assert_eq!(rig.take(0, packet(6)), NEW);
     assert_eq!(rig.take(0, Data { retransmit: true, ..packet(5) }), NEW);
     assert_eq!(rig.receiver.stats().order.reordered, 5, "a retransmission does not count as reordered");
-    assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
+    assert_eq!(rig.take(0, packet(2)), DataOutcome::Duplicate);
     let ack = rig.acks()[0];
     assert_eq!((ack.cumulative, selected(&ack)), (4, [5, 6, 7].to_vec()));
     assert_eq!(rig.take(0, packet(11)), NEW);
-    assert_eq!(rig.take(0, packet(12)), Accept::OutOfWindow);
-    assert_eq!(rig.take(0, packet(u64::MAX)), Accept::OutOfWindow);
+    assert_eq!(rig.take(0, packet(12)), DataOutcome::OutOfWindow);
+    assert_eq!(rig.take(0, packet(u64::MAX)), DataOutcome::OutOfWindow);
 }
 
 //= docs/specs/transport.md#TRN-55 content of an ACK
@@ -196,7 +199,7 @@ fn the_bitmap_reaches_the_latest_packet() {
 fn packets_beyond_one_bitmap_are_acknowledged_by_two() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8192, ack_every: 200, ..config() });
     let mut take = |psn| {
-        assert!(matches!(rig.take(0, of_many(psn)), NEW | Accept::Duplicate));
+        assert!(matches!(rig.take(0, of_many(psn)), NEW | DataOutcome::Duplicate));
         rig.acks()
     };
     assert_eq!([1, 256].map(&mut take), [[], []].map(Vec::<Ack>::from), "one bitmap covers all");
@@ -243,7 +246,7 @@ proptest! {
 fn a_trimmed_packet_is_answered_by_a_nack_or_if_known_an_ack() {
     let mut rig = Rig::new(config());
     let trimmed = |psn| Arrival { trimmed: true, marked: true, ..arrival(packet(psn)) };
-    assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), Accept::Trimmed);
+    assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), DataOutcome::Trimmed);
     assert_eq!(rig.acks(), []);
     let nack = rig.receiver.poll_nack().unwrap();
     assert_eq!((nack.psn, nack.timestamp_echo, nack.port.number(), nack.hops), (5, sent_at(5), 1005, 3));
@@ -251,7 +254,7 @@ fn a_trimmed_packet_is_answered_by_a_nack_or_if_known_an_ack() {
     assert_eq!(rig.receiver.poll_nack(), None);
     assert_eq!(rig.take(0, packet(5)), NEW);
     rig.acks();
-    assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), Accept::Duplicate);
+    assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), DataOutcome::Duplicate);
     assert_eq!((rig.acks().len(), rig.receiver.poll_nack()), (1, None));
     for _ in 0..1000 {
         rig.receiver.on_data(Time::ZERO, &trimmed(6));
@@ -277,7 +280,7 @@ fn the_grant_is_enforced_and_grows_with_consumption() {
     for psn in 6..16 {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
-    assert_eq!(rig.take(0, packet(16)), Accept::Invalid);
+    assert_eq!(rig.take(0, packet(16)), DataOutcome::Invalid);
     rig.acks();
     rig.receiver.consumed(1_000);
     assert_eq!(rig.acks()[0].max_data, 17_000, "sent at once to a sender that must be blocked");
@@ -294,7 +297,7 @@ fn untaken_completions_withhold_the_grant() {
     for psn in 0..64 {
         assert_eq!(rig.take(0, whole(psn)), NEW);
     }
-    assert_eq!(rig.take(0, whole(64)), Accept::OutOfWindow);
+    assert_eq!(rig.take(0, whole(64)), DataOutcome::OutOfWindow);
     assert_eq!(rig.receiver.message_completed(), Some((0, 1000)));
     assert_eq!(rig.take(0, whole(64)), NEW);
 }
@@ -318,13 +321,13 @@ fn an_ack_echoes_the_packets_before_its_trigger() {
 #[test]
 fn misrouted_packets_are_reported_and_not_as_marked() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs: 4, ..config() });
-    for (psn, astray) in [false, true, true, true].into_iter().enumerate() {
-        rig.receiver.on_data(Time::ZERO, &Arrival { astray, ..arrival(packet(psn as u64)) });
+    for (psn, misrouted) in [false, true, true, true].into_iter().enumerate() {
+        rig.receiver.on_data(Time::ZERO, &Arrival { misrouted, ..arrival(packet(psn as u64)) });
     }
     let acks = rig.acks();
     assert!(acks[0].echoes.iter().map(|(_, marked)| marked).eq([false, true, true]));
     assert_eq!(
-        (acks[0].astray, acks[0].marked, acks[0].marked_packets, rig.receiver.stats().marked),
+        (acks[0].misrouted, acks[0].marked, acks[0].marked_packets, rig.receiver.stats().marked),
         (true, false, 0, 0)
     );
 }
@@ -336,7 +339,7 @@ fn open_messages_are_bounded_by_packets_of_our_size() {
     let mut receiver = Receiver::new(&config);
     let begun = (0..60u32).filter(|number| {
         let first = Data { psn: (*number).into(), message: *number, offset: 0, message_bytes: 10_000, ..packet(0) };
-        matches!(receiver.on_data(Time::ZERO, &arrival(first)), Accept::New { .. })
+        matches!(receiver.on_data(Time::ZERO, &arrival(first)), DataOutcome::New { .. })
     });
     // Two messages, and 64 packets of 1,000 bytes.
     assert_eq!(begun.count(), 8);
@@ -351,11 +354,11 @@ fn credit_is_returned_for_packets_that_may_have_used_it() {
         receiver.credit_back(&Arrival { trimmed, ..arrival(data) }, accept)
     };
     let (one, whole) = (u64::from(HEADER + 10), u64::from(HEADER + PAYLOAD));
-    for accept in [NEW, Accept::Duplicate, Accept::OutOfWindow, Accept::Trimmed] {
+    for accept in [NEW, DataOutcome::Duplicate, DataOutcome::OutOfWindow, DataOutcome::Trimmed] {
         assert_eq!([10, 1000, 60_000].map(|bytes| back(accept, false, bytes)), [8 * one, 8 * whole, 8 * whole]);
         assert_eq!([10, 1000, 60_000].map(|bytes| back(accept, true, bytes)), [one, whole, whole]);
     }
-    for accept in [Accept::Invalid, Accept::Trailer] {
+    for accept in [DataOutcome::Invalid, DataOutcome::Trailer] {
         assert_eq!([true, false].map(|trimmed| back(accept, trimmed, 1000)), [0, 0]);
     }
 }

@@ -134,7 +134,7 @@ fn a_nack_reports_packets_sent_before_its_frame() {
     while sender.poll_transmit(FIRST, &mut rng, &mut ()).is_some() {}
     sender.on_nack(at(US), &nack(1, FIRST.next()), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (0, 1));
-    assert!(!sender.balancer().offers().sections && LossCause::Missing != LossCause::Trimmed);
+    assert!(!sender.balancer().features().sections && LossCause::Missing != LossCause::Trimmed);
 }
 
 //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
@@ -148,7 +148,7 @@ fn a_trailer_is_not_a_packet() {
     let trailer = |psn| Data { psn, timestamp: at(US), trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
         let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed, ..Arrival::default() };
-        assert_eq!(receiver.on_data(Time::ZERO, &arrival), Accept::Trailer);
+        assert_eq!(receiver.on_data(Time::ZERO, &arrival), DataOutcome::Trailer);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
         (nacks, receiver.poll_ack())
     };

@@ -141,10 +141,10 @@ fn delivery_is_reported_once_and_in_order_of_completion() {
 fn the_message_queue_is_bounded_and_frees_on_events() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..open_config() });
     (0..MESSAGE_SLOTS as u32).for_each(|message| rig.sender.send_message(message, 1).unwrap());
-    assert_eq!(rig.sender.send_message(999, 1), Err(Full));
+    assert_eq!(rig.sender.send_message(999, 1), Err(QueueFull));
     rig.drain(0);
     rig.ack(5, cumulative(1, 0));
-    assert_eq!(rig.sender.send_message(999, 1), Err(Full), "delivered, but not reported");
+    assert_eq!(rig.sender.send_message(999, 1), Err(QueueFull), "delivered, but not reported");
     assert_eq!(rig.events().len(), 1);
     assert_eq!(rig.sender.send_message(999, 1), Ok(()));
     assert_eq!(rig.drain(6)[0].message, 999);

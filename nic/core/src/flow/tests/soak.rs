@@ -251,7 +251,7 @@ impl Ends {
     }
 
     fn arrive(&mut self, arrival: &Arrival) {
-        assert!(!matches!(self.receiver.on_data(self.now, arrival), Accept::Invalid | Accept::OutOfWindow));
+        assert!(!matches!(self.receiver.on_data(self.now, arrival), DataOutcome::Invalid | DataOutcome::OutOfWindow));
         while let Some((message, bytes)) = self.receiver.message_completed() {
             assert_eq!(bytes, u64::from(message % 7_000));
             self.completed.take(message);

@@ -7,7 +7,7 @@ use super::*;
 //= docs/specs/endpoint.md#END-4a invalid limits
 #[test]
 fn invalid_limits_are_rejected() {
-    let least = LEAST_PAYLOAD_BYTES;
+    let least = MIN_PAYLOAD_BYTES;
     let fine =
         Terms { window_packets: 16, max_payload: least, max_data: least.into(), ack_every: 1, ..Terms::default() };
     let ends = Terms { window_packets: 1 << 16, max_payload: u32::MAX, max_data: u64::MAX, ack_every: 255, ..fine };

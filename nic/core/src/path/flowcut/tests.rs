@@ -53,9 +53,9 @@ impl Rig {
     }
 
     fn info(&self) -> SendInfo {
-        let open_packets = self.open.len() as u64;
-        let in_flight_bytes = open_packets * u64::from(BYTES);
-        SendInfo { psn: self.next_psn, bytes: BYTES, open_packets, in_flight_bytes, ..SendInfo::default() }
+        let unacked_packets = self.open.len() as u64;
+        let in_flight_bytes = unacked_packets * u64::from(BYTES);
+        SendInfo { psn: self.next_psn, bytes: BYTES, unacked_packets, in_flight_bytes, ..SendInfo::default() }
     }
 
     /// Returns whether a new packet may be sent.
@@ -82,8 +82,8 @@ impl Rig {
     }
 
     fn ack_of(&mut self, ev: Ev, rtt_ps: u64, hops: u8) {
-        let open_packets = self.open.len() as u64;
-        let in_flight_bytes = open_packets * u64::from(BYTES);
+        let unacked_packets = self.open.len() as u64;
+        let in_flight_bytes = unacked_packets * u64::from(BYTES);
         let ack = AckInfo {
             ev,
             rtt_ps,
@@ -91,7 +91,7 @@ impl Rig {
             packet_bytes: BYTES,
             packets: 1,
             bytes: BYTES.into(),
-            open_packets,
+            unacked_packets,
             in_flight_bytes,
             unsent_bytes: self.unsent_bytes,
             ..AckInfo::default()
@@ -240,8 +240,15 @@ fn hops_and_serialisation_are_distinguished() {
     let path = rig.send().unwrap();
     (0..50).for_each(|_| assert_eq!(rig.send(), Some(path)));
     let mut ack = |hops: u8, bytes: u32, rtt_ps: u64| {
-        let ack =
-            AckInfo { ev: path, rtt_ps, hops, packet_bytes: bytes, packets: 1, open_packets: 9, ..AckInfo::default() };
+        let ack = AckInfo {
+            ev: path,
+            rtt_ps,
+            hops,
+            packet_bytes: bytes,
+            packets: 1,
+            unacked_packets: 9,
+            ..AckInfo::default()
+        };
         rig.flowcut.on_ack(rig.path.at_ps(0), &ack, &mut ());
         rig.flowcut.is_draining()
     };
@@ -290,7 +297,7 @@ fn a_silent_path_is_left_and_its_packets_resent_one_by_one() {
     let again = |in_flight_bytes: u64| SendInfo {
         retransmit: true,
         in_flight_bytes,
-        open_packets: 4,
+        unacked_packets: 4,
         bytes: BYTES,
         ..SendInfo::default()
     };

@@ -153,7 +153,7 @@ fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
 
 #[test]
 fn only_the_papers_rule_needs_packet_feedback() {
-    assert!(paper().mprdma.offers().packet_feedback && !mprdma(|_| ()).mprdma.offers().packet_feedback);
+    assert!(paper().mprdma.features().packet_feedback && !mprdma(|_| ()).mprdma.features().packet_feedback);
     assert_eq!(Mprdma::STATE_BYTES, 32);
 }
 

@@ -66,7 +66,8 @@ impl Rig {
         let sent_at = at(self.now_ps).before(rtt_ps);
         let packet = PacketInfo { psn, ev, bytes: BYTES, sent_at, was_lost: false, reported: true };
         self.balancer.on_packet_acked(self.path.at_ps(self.now_ps), &packet);
-        let ack = AckInfo { ev, packets: 1, rtt_ps, unsent_bytes: self.unsent, open_packets: 1, ..AckInfo::default() };
+        let ack =
+            AckInfo { ev, packets: 1, rtt_ps, unsent_bytes: self.unsent, unacked_packets: 1, ..AckInfo::default() };
         self.balancer.on_ack(self.path.at_ps(self.now_ps), &ack, &mut ());
     }
 

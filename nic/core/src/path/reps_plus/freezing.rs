@@ -9,7 +9,7 @@ use crate::path::{AckInfo, Ev, LossCause, LossInfo, ProbeInfo};
 impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-12 freezing
     #[inline(never)]
-    pub(super) fn judge(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
+    pub(super) fn freeze_if_confirmed(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         let state = &mut self.state;
         if !state.suspicion.is_confirmed_by(now, ack) {
             return;
@@ -71,7 +71,7 @@ impl RecycledEvs {
     /// Whether packets without a valid value reuse buffered ones in place of exploring.
     //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
     //= docs/specs/reps-plus.md#RPP-20 many losses
-    pub(super) fn keeps_to_buffer(&self) -> bool {
+    pub(super) fn reuses_buffer(&self) -> bool {
         (self.suspicion.forbids_exploring() || self.losses >= MANY_LOSSES) && self.filled > 0
     }
 }

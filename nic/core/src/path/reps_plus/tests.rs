@@ -3,7 +3,7 @@
 
 mod freezing;
 mod histories;
-mod recall;
+mod history;
 
 use std::vec::Vec;
 

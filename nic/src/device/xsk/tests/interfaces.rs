@@ -16,12 +16,12 @@ fn an_interface_that_is_down_is_an_error_until_it_returns() {
         let down = device.flush().unwrap_err();
         assert_eq!(down.kind(), ErrorKind::NetworkDown);
         assert!(!device.is_gone());
-        assert_eq!(device.census().tx, 1, "what is queued stays queued");
+        assert_eq!(device.frame_counts().tx, 1, "what is queued stays queued");
         device.audit().unwrap();
         up(interface, MTU);
         eventually("the frame to go", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
         over.wait();
     };

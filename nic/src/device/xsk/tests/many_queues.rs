@@ -88,11 +88,11 @@ fn queues_together_are_one_device() {
         let mut device = open_all(interface, 2, 1).unwrap().remove(0);
         assert_eq!(device.queues().len(), 2);
         device.queues().iter().for_each(|queue| steer.register(queue.queue(), queue.fd()));
-        assert_eq!(device.census().total, 2 * 4096);
+        assert_eq!(device.frame_counts().total, 2 * 4096);
         barrier.wait();
         let mut out = Vec::with_capacity(256);
         for arrived in [100, 200] {
-            let mut fds = [crate::sys::readable(device.info().wake_fd.unwrap())];
+            let mut fds = [crate::sys::poll_fd(device.info().wake_fd.unwrap())];
             crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
             assert_ne!(fds[0].revents, 0);
             eventually("both queues' frames", || {
@@ -105,7 +105,7 @@ fn queues_together_are_one_device() {
         let mut sequences: Vec<u64> = out.iter().map(|got| read(device.frame(&got.frame, got.len))).collect();
         sequences.sort_unstable();
         assert!(sequences.into_iter().eq((1000..1100).chain(2000..2100)));
-        assert_eq!((device.census().held, device.stats().rx), (200, 200));
+        assert_eq!((device.frame_counts().held, device.stats().rx), (200, 200));
         device.audit().unwrap();
         // A received frame is sent back on its receive queue, a new one on the first queue.
         for received in out {
@@ -119,9 +119,9 @@ fn queues_together_are_one_device() {
         }
         eventually("everything to go", || {
             device.flush().unwrap();
-            device.census().tx == 0
+            device.frame_counts().tx == 0
         });
-        assert_eq!((device.census().held, device.stats().tx), (0, 210));
+        assert_eq!((device.frame_counts().held, device.stats().tx), (0, 210));
         device.audit().unwrap();
         barrier.wait();
     };
@@ -176,7 +176,7 @@ fn shards_forward_misrouted_frames() {
                 }
                 eventually("everything to go", || {
                     device.flush().unwrap();
-                    device.census().tx == 0
+                    device.frame_counts().tx == 0
                 });
             }
             barrier.wait();
@@ -216,7 +216,7 @@ fn shards_forward_misrouted_frames() {
         }
         eventually("every frame to be back", || {
             shards.iter_mut().for_each(|shard| drop((shard.receive(&mut Vec::with_capacity(1), 1), shard.flush())));
-            shards.iter().all(|shard| shard.census().held == 0)
+            shards.iter().all(|shard| shard.frame_counts().held == 0)
         });
         shards.iter().for_each(|shard| shard.audit().unwrap());
         let handed_over: Vec<u64> = shards.iter().map(|shard| shard.stats().handed_over).collect();
@@ -263,7 +263,7 @@ fn a_sleeping_shard_is_woken_by_another() {
         barrier.wait();
         let [first, second] = &mut shards[..] else { panic!("two") };
         let wake = |shard: &XskInterface| {
-            let mut fds = [crate::sys::readable(shard.info().wake_fd.unwrap())];
+            let mut fds = [crate::sys::poll_fd(shard.info().wake_fd.unwrap())];
             crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
             assert_ne!(fds[0].revents, 0);
         };

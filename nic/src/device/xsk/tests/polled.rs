@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::busy::{self, Deferral};
+use super::super::busy_poll::{self, Deferral};
 use super::*;
 use crate::net::{Interface, drivers};
 
@@ -75,7 +75,7 @@ fn interrupts_are_restored_when_the_process_ends() {
             }
         }
         // Values that another program has changed are not restored.
-        std::fs::write(found.folder().unwrap().join("gro_flush_timeout"), "7").unwrap();
+        std::fs::write(found.sysfs_dir().unwrap().join("gro_flush_timeout"), "7").unwrap();
         assert!(begin(interface).is_none());
         assert_eq!(values(interface), ["0\n", "7\n"]);
     };
@@ -85,7 +85,7 @@ fn interrupts_are_restored_when_the_process_ends() {
 /// Known from Linux 6.13 on; earlier kernels do not report it.
 #[test]
 fn a_driver_without_busy_polling_is_an_error_only_if_required() {
-    if !has_root() || drivers::running() < Some((6, 13)) {
+    if !has_root() || drivers::running_kernel() < Some((6, 13)) {
         return;
     }
     let test = |interface: &str| {
@@ -110,7 +110,7 @@ fn a_thread_that_polls_receives_everything() {
         let steer = Steer::attach(interface);
         let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         // A veth cannot be polled, but accepts the calls.
-        let _nothing = busy::prefer(&device.fd());
+        let _nothing = busy_poll::prefer(&device.fd());
         device.polls = true;
         steer.register(0, device.fd());
         ready.wait();

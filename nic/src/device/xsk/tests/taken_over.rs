@@ -33,7 +33,7 @@ fn interface_and_peer_address_suffice() {
     let client = |interface: &str| {
         add_address(interface, 1);
         ready.wait();
-        let mut config = HostConfig::of(interface).unwrap();
+        let mut config = HostConfig::new(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_secs(2));
         let endpoint = aio::Endpoint::start(Host::open_with(config).unwrap(), DriverOptions::real()).unwrap();
         block_on(async {
@@ -43,7 +43,7 @@ fn interface_and_peer_address_suffice() {
             assert_eq!(connection.recv().await.unwrap().unwrap().data, "got it");
             let error = endpoint.connect(IpAddr::from([10, 77, 0, 9])).await.unwrap_err();
             assert!(error.to_string().contains("10.77.0.9, the peer itself, does not answer"), "{error}");
-            assert!(matches!(error, aio::Error::NextHop(NetError::Silent { .. })), "{error:?}");
+            assert!(matches!(error, aio::Error::NextHop(NetError::NeighbourUnreachable { .. })), "{error:?}");
             connection.close().await.unwrap();
         });
         over.wait();
@@ -69,7 +69,7 @@ fn interface_and_peer_address_suffice() {
         });
         over.wait();
         drop(Host::open(interface).unwrap());
-        assert!(Interface::find(interface).unwrap().check_free().is_ok(), "the program is detached");
+        assert!(Interface::find(interface).unwrap().check_available().is_ok(), "the program is detached");
     };
     run_on_veth(MTU, client, server);
 }
@@ -82,18 +82,18 @@ fn a_socket_without_a_program_reports_what_is_missing() {
     let other = |interface: &str| up(interface, MTU);
     let without_program = |interface: &str| {
         add_address(interface, 1);
-        let config = HostConfig::of(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
+        let config = HostConfig::new(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
         assert_eq!(
             (config.link_bps, config.address),
             (10_000_000_000, IpAddr::from([10, 77, 0, 1])),
-            "the properties of veth"
+            "the properties new veth"
         );
         let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         let endpoint = aio::Endpoint::spawn(device, config).unwrap();
         let peer = crate::Peer { address: [10, 77, 0, 2].into(), mac: [2, 0, 0, 0, 0, 2] };
         let error = block_on(endpoint.connect(peer)).unwrap_err();
         assert!(error.to_string().contains("Host::open"));
-        assert!(matches!(error, aio::Error::Connection(ConnectionError::NothingArrives)));
+        assert!(matches!(error, aio::Error::Connection(ConnectionError::NoXdpProgram)));
     };
     run_on_veth(MTU, other, without_program);
 }
@@ -186,7 +186,7 @@ fn a_link_is_awaited_and_its_absence_reported() {
     let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
         add_address(interface, 1);
-        let mut config = HostConfig::of(interface).unwrap();
+        let mut config = HostConfig::new(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_millis(300));
         let host = Host::open_with(config.clone()).unwrap();
         ready.wait();
@@ -234,10 +234,10 @@ fn frames_before_the_sockets_are_not_strays() {
     let taken = |interface: &str| {
         add_address(interface, 2);
         ready.wait();
-        let strays = |_| Host::open(interface).unwrap().endpoint.device().strays();
-        let strays: Vec<u64> = (0..5).map(strays).collect();
+        let lost = |_| Host::open(interface).unwrap().endpoint.device().frames_without_socket();
+        let lost: Vec<u64> = (0..5).map(lost).collect();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(strays, [0; 5]);
+        assert_eq!(lost, [0; 5]);
     };
     run_on_veth(MTU, other, taken);
 }
@@ -259,11 +259,11 @@ fn a_refusal_of_the_driver_contains_its_reason() {
         ready.wait();
         // Frames of 9,000 bytes do not fit a page, and veth checks the MTU of its peer.
         up(interface, MTU);
-        let mut config = HostConfig::of(interface).unwrap();
+        let mut config = HostConfig::new(interface).unwrap();
         let host = Host::open_with(config.clone()).unwrap();
         let device = host.endpoint.device();
         assert_eq!(device.taken_over().mode, crate::xdp::AttachMode::Generic);
-        assert!(device.taken_over().refusal.as_ref().unwrap().ends_with("Peer MTU is too large to set XDP"));
+        assert!(device.taken_over().native_error.as_ref().unwrap().ends_with("Peer MTU is too large to set XDP"));
         assert!(!device.taken_over().zero_copy);
         drop(host);
         config.sockets.mode = BindMode::ZeroCopy;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use spray_wire::{Seal, TAG_BYTES, Terms};
 
 use super::*;
-use crate::endpoint::seal::exchange::Ends;
+use crate::endpoint::seal::noise::Parties;
 use crate::endpoint::seal::{Secret, Secrets};
 use crate::keys::PrivateKey;
 
@@ -38,7 +38,7 @@ impl Pair {
     }
 
     fn of(keys: [Keys; 2], generation: u16) -> Self {
-        let ends = Ends { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) };
+        let ends = Parties { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) };
         let terms = Terms::default();
         let (mut initiator, message) = Initiator::new(&keys[0], ends, &terms).unwrap();
         let (theirs, answer) = Responder::new(&keys[1], ends, &terms, &message).unwrap().answer(&terms).unwrap();
@@ -54,7 +54,7 @@ impl Pair {
     }
 
     fn request(&mut self, now: Time) -> Rekey {
-        self.client.ask(now, &self.keys[0], &RETRY).unwrap()
+        self.client.request(now, &self.keys[0], &RETRY).unwrap()
     }
 
     fn answer(&mut self, now: Time, request: &Rekey) -> Result<Rekey, Unusable> {
@@ -169,14 +169,14 @@ fn no_frame_has_the_nonce_of_another() {
 fn a_stolen_generation_does_not_reveal_the_next() {
     let (mut pair, stolen) = (Pair::new(0).0, PrivateKey::generate().unwrap());
     let now = at(120);
-    let bond = pair.server.bond;
+    let binding = pair.server.binding;
     let request = pair.request(now);
     // Knowing everything in the process's memory except its private key suffices neither to read
     // the client's request nor to send one.
     let thief_keys = Keys::new(stolen, vec![pair.keys[0].own.public()]);
-    assert!(Responder::again(&thief_keys, &bond, 1, &request.message).is_none());
-    let (_, message) = Initiator::again(&thief_keys, &bond, 1).unwrap();
-    assert!(Responder::again(&pair.keys[1], &bond, 1, &message).is_none());
+    assert!(Responder::rekey(&thief_keys, &binding, 1, &request.message).is_none());
+    let (_, message) = Initiator::rekey(&thief_keys, &binding, 1).unwrap();
+    assert!(Responder::rekey(&pair.keys[1], &binding, 1, &message).is_none());
     let Secrets { sending, receiving } = pair.secrets.clone();
     let reads = |secret: &Secret, generation, frame: &Wire| Opener::new(secret, generation).open(wire(frame));
     assert_eq!(reads(&sending, 0, &sealed(&mut pair.client)), Verdict::Genuine);
@@ -185,8 +185,8 @@ fn a_stolen_generation_does_not_reveal_the_next() {
     for frame in [sealed(&mut pair.client), sealed(&mut pair.server)] {
         assert_eq!([&sending, &receiving].map(|secret| reads(secret, 1, &frame)), [Verdict::Forged; 2]);
     }
-    assert_ne!(pair.client.bond.number(), bond.number());
-    assert_eq!(pair.client.bond.number(), pair.server.bond.number());
+    assert_ne!(pair.client.binding.number(), binding.number());
+    assert_eq!(pair.client.binding.number(), pair.server.binding.number());
 }
 
 //= docs/specs/endpoint.md#END-46 valid for one exchange of one connection
@@ -200,8 +200,8 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     // Another client that the server trusts, and that knows everything that the exchange is bound
     // to.
     let other = Keys::new(other_key, vec![pair.keys[1].own.public()]);
-    let (_, of_other) = Initiator::again(&other, &pair.client.bond, 8).unwrap();
-    let wrong_generation = Initiator::again(&pair.keys[0], &pair.client.bond, 9).unwrap().1;
+    let (_, of_other) = Initiator::rekey(&other, &pair.client.binding, 8).unwrap();
+    let wrong_generation = Initiator::rekey(&pair.keys[0], &pair.client.binding, 9).unwrap().1;
     let mut seconds = 200;
     for message in [other_request.message, of_other, wrong_generation, RekeyMessage([9; 96])] {
         let rekey = Rekey { message, ..request };
@@ -266,15 +266,15 @@ fn messages_read_are_limited_across_connections() {
     assert_eq!(answered(at(120), &mut pairs), 16);
     assert_eq!(answered(at(121), &mut pairs), 20, "including the delayed ones");
     // Clients also spread the start of their exchanges.
-    let due: HashSet<Time> = pairs.iter().map(|pair| Seals::of_client(at(0), &agreed(pair)).asks_at()).collect();
+    let due: HashSet<Time> = pairs.iter().map(|pair| Seals::of_client(at(0), &agreed(pair)).rekey_at()).collect();
     assert!(due.len() > 15 && due.iter().all(|due| (at(120)..at(128)).contains(due)), "{due:?}");
 }
 
 /// Returns what a pair last agreed on, with other secrets.
-fn agreed(pair: &Pair) -> Agreed {
-    Agreed {
+fn agreed(pair: &Pair) -> SessionKeys {
+    SessionKeys {
         secrets: Secrets { sending: Secret::new([0; 32]), receiving: Secret::new([0; 32]) },
-        bond: pair.client.bond,
+        binding: pair.client.binding,
     }
 }
 

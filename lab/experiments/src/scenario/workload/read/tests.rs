@@ -7,7 +7,7 @@ use super::*;
 use crate::scenario::Scenario;
 use crate::workload::Own;
 
-fn parse(topology: &str, workload: &str) -> Result<Scenario, Mistake> {
+fn parse(topology: &str, workload: &str) -> Result<Scenario, Error> {
     let text =
         format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"partner-after-partner\"\n{workload}\n");
     Scenario::parse(Path::new("x.toml"), &text)
@@ -66,7 +66,7 @@ link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
 }
 
 /// A scenario with this text behind its topology of two leaves with four hosts each.
-fn with(text: &str) -> Result<Scenario, Mistake> {
+fn with(text: &str) -> Result<Scenario, Error> {
     Scenario::parse(Path::new("x.toml"), &format!("name = \"x\"\n[topology]\n{LEAVES}\n{text}\n"))
 }
 
@@ -167,7 +167,7 @@ fn mistakes_about_workloads_say_where_and_what_is_allowed() {
     for (text, at, says) in cases {
         let mistake = with(&text).unwrap_err();
         assert!(mistake.message.contains(says), "{text}: {mistake:?}");
-        let line: usize = mistake.place.split(':').nth(1).unwrap().parse().unwrap();
+        let line: usize = mistake.location.split(':').nth(1).unwrap().parse().unwrap();
         // The text stands behind six lines.
         assert!(text.lines().nth(line - 7).unwrap().contains(at), "{text}: {mistake:?}");
     }

@@ -1,7 +1,7 @@
 //! Learns base round-trip time and capacity of the path while sending: `docs/specs/calibration.md`.
 
-use super::competing_traffic::{CrossTraffic, Outcome};
-use super::lateness::{Lateness, smoothed};
+use super::competing_traffic::{CrossTraffic, RoundStats};
+use super::delay_marking::{DelayMarking, smoothed};
 use super::short_queues::{RoundPackets, ShortQueues};
 use crate::Time;
 use crate::feedback::AckInfo;
@@ -25,7 +25,7 @@ pub(in crate::flow::sender) struct Calibration {
     pub rtts: RttHistogram,
     /// Whether a packet was marked, or late where the network does not mark.
     marks: bool,
-    lateness: Lateness,
+    delay_marking: DelayMarking,
     pub cross_traffic: CrossTraffic,
     round: Round,
     /// Wire bytes that the best recent round delivered in one base round-trip time.
@@ -57,7 +57,7 @@ enum Phase {
 }
 
 impl Calibration {
-    /// `reuses`: whether the balancer [reuses](crate::path::Offers::reuses) paths.
+    /// `reuses`: whether the balancer [reuses](crate::path::Features::reuses) paths.
     pub fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
             rto: config.rto,
@@ -68,7 +68,7 @@ impl Calibration {
             unmarked_ps: 0,
             rtts: RttHistogram::default(),
             marks: false,
-            lateness: Lateness::new(),
+            delay_marking: DelayMarking::new(),
             cross_traffic: CrossTraffic::default(),
             round: Round::default(),
             best_bytes: 0,
@@ -86,15 +86,15 @@ impl Calibration {
         self.round.bytes += ack.bytes;
         if reports {
             if ack.marked || ack.marked_packets > 0 {
-                self.lateness.end();
+                self.delay_marking.end();
             }
             let least_ps = self.least_ps().min(ack.rtt_ps);
             self.average_ps = smoothed(self.average_ps, ack.rtt_ps);
             path.slow_rtt_ps = self.slow_rtt_ps(least_ps);
-            if !self.cross_traffic.losses_govern() {
-                self.lateness.on_ack(now, ack.packets, self.average_ps, least_ps);
+            if !self.cross_traffic.is_loss_based() {
+                self.delay_marking.on_ack(now, ack.packets, self.average_ps, least_ps);
             }
-            if self.lateness.is_late(ack.rtt_ps, least_ps) {
+            if self.delay_marking.is_late(ack.rtt_ps, least_ps) {
                 (ack.marked, ack.marked_packets) = (true, ack.packets);
             }
             self.on_ack(now, path, ack, smoothed_ps);
@@ -112,7 +112,7 @@ impl Calibration {
 
     /// Whether a frame with this round-trip time counts as marked.
     pub fn is_late(&self, rtt_ps: u64) -> bool {
-        self.lateness.is_late(rtt_ps, self.least_ps())
+        self.delay_marking.is_late(rtt_ps, self.least_ps())
     }
 
     /// Takes a loss. Returns whether congestion control takes it. `trimmed`: by a switch's report.
@@ -130,8 +130,8 @@ impl Calibration {
             self.phase = Phase::Steady;
             self.cross_traffic.on_loss(now, smoothed_ps);
         }
-        if !trimmed && !self.cross_traffic.losses_govern() {
-            self.lateness.on_loss();
+        if !trimmed && !self.cross_traffic.is_loss_based() {
+            self.delay_marking.on_loss();
         }
         !by_chance
     }
@@ -139,7 +139,7 @@ impl Calibration {
     /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.
     #[inline]
     pub fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
-        if self.is_starting() || self.cross_traffic.losses_govern() {
+        if self.is_starting() || self.cross_traffic.is_loss_based() {
             return 0;
         }
         let is_used = ack.in_flight_bytes.saturating_add(ack.bytes) > before / 2;
@@ -164,7 +164,7 @@ impl Calibration {
     /// Returns for the congestion control whether an ACK is marked, and how many of its packets.
     #[inline]
     pub fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
-        match self.cross_traffic.losses_govern() {
+        match self.cross_traffic.is_loss_based() {
             false => (ack.marked, ack.marked_packets),
             true if self.cross_traffic.marks(now) => (true, ack.packets),
             true => (false, 0),
@@ -183,7 +183,7 @@ impl Calibration {
         if ack.marked || ack.marked_packets > 0 {
             self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
-            if !self.cross_traffic.losses_govern() && self.queues.are_many(self.round.marked_packets) {
+            if !self.cross_traffic.is_loss_based() && self.queues.are_many(self.round.marked_packets) {
                 self.phase = Phase::Steady;
             }
         }
@@ -229,12 +229,12 @@ impl Calibration {
         let elapsed_ps = u128::from(now.since(start).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         //= docs/specs/calibration.md#CAL-9 competing traffic
-        let (delay_ps, late) = (self.average_ps.saturating_sub(self.least_ps()), self.lateness.marks());
+        let (delay_ps, late) = (self.average_ps.saturating_sub(self.least_ps()), self.delay_marking.marks());
         let counts = RoundPackets { acked: packets, marked: marked_packets, lost: lost_packets };
         self.queues.on_round(counts, [delay_ps, self.least_ps()], bytes_per_rtt);
-        let outcome = Outcome { packets, marked: marked_packets, bytes, delay_ps, late };
+        let outcome = RoundStats { packets, marked: marked_packets, bytes, delay_ps, late };
         if let Some(begins) = self.cross_traffic.on_round(&outcome) {
-            self.lateness.give_up(now);
+            self.delay_marking.give_up(now);
             path.initial_window_bytes = begins.window_bytes.min(path.max_window_bytes);
             self.phase = Phase::Starting(if begins.is_first { 0 } else { IDLE_ROUNDS });
             self.is_due = true;
@@ -278,7 +278,7 @@ impl Calibration {
         // Twice what arrived: a rate equal to what arrived could never rise.
         let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(path.packet_bytes);
         let (link_bps, version) = (rate_bps(bytes, base_rtt_ps), path.version.wrapping_add(1));
-        *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.sanitised();
+        *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.clamped();
         self.is_due = true;
     }
 }

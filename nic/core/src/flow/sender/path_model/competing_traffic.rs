@@ -6,7 +6,7 @@ use crate::Time;
 pub(in crate::flow::sender) struct CrossTraffic {
     /// Counts since the last judgement or, while losses govern, since they do.
     observed: Observation,
-    losses_govern: bool,
+    is_loss_based: bool,
     /// Rounds until what governs may change.
     rounds: u16,
     /// Wire bytes of the last round in which losses governed; 0 if long ago.
@@ -30,7 +30,7 @@ struct Observation {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::flow::sender) struct Outcome {
+pub(in crate::flow::sender) struct RoundStats {
     pub packets: u32,
     pub marked: u32,
     pub bytes: u64,
@@ -41,7 +41,7 @@ pub(in crate::flow::sender) struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::flow::sender) struct Begins {
+pub(in crate::flow::sender) struct LossMode {
     /// The window, in wire bytes.
     pub window_bytes: u64,
     /// Whether marks had governed for long, not just on trial.
@@ -49,12 +49,12 @@ pub(in crate::flow::sender) struct Begins {
 }
 
 impl CrossTraffic {
-    pub fn losses_govern(&self) -> bool {
-        self.losses_govern
+    pub fn is_loss_based(&self) -> bool {
+        self.is_loss_based
     }
 
     /// Takes a round. Returns `Some` if losses govern from now on.
-    pub fn on_round(&mut self, round: &Outcome) -> Option<Begins> {
+    pub fn on_round(&mut self, round: &RoundStats) -> Option<LossMode> {
         let observed = &mut self.observed;
         if observed.rounds == 0 {
             (observed.delay_ps, observed.bytes) = (round.delay_ps, round.bytes);
@@ -65,7 +65,7 @@ impl CrossTraffic {
         let has_packets = observed.packets >= OBSERVED_PACKETS || self.round_bytes > 0;
         let is_enough = has_packets && observed.rounds >= OBSERVED_ROUNDS;
         self.rounds = self.rounds.saturating_sub(1);
-        match (self.losses_govern, self.rounds) {
+        match (self.is_loss_based, self.rounds) {
             (true, 0) => self.try_marks(round),
             (false, 0) if is_enough => return self.judge(round),
             _ => {}
@@ -75,7 +75,7 @@ impl CrossTraffic {
 
     /// Determines from a full observation whether cross traffic fills the queue.
     //= docs/specs/calibration.md#CAL-9 competing traffic
-    fn judge(&mut self, round: &Outcome) -> Option<Begins> {
+    fn judge(&mut self, round: &RoundStats) -> Option<LossMode> {
         let observed = core::mem::take(&mut self.observed);
         let (bad, part) = if round.late {
             (observed.marked.saturating_add(observed.lost), observed.packets / 4 * 3)
@@ -90,16 +90,16 @@ impl CrossTraffic {
         let was_cut = round.bytes <= observed.bytes / 4 * 3 || round.packets <= FEW_PACKETS;
         let others = was_cut && round.delay_ps >= observed.delay_ps / 4 * 3;
         let is_first = self.round_bytes == 0;
-        let begins = Begins { window_bytes: round.bytes.max(self.round_bytes), is_first };
+        let begins = LossMode { window_bytes: round.bytes.max(self.round_bytes), is_first };
         if others {
-            *self = Self { losses_govern: true, rounds: ROUNDS, ..Self::default() };
+            *self = Self { is_loss_based: true, rounds: ROUNDS, ..Self::default() };
         }
         others.then_some(begins)
     }
 
     /// Tries marks again, for long if too many packets were lost.
     //= docs/specs/calibration.md#CAL-11 return to marks
-    fn try_marks(&mut self, round: &Outcome) {
+    fn try_marks(&mut self, round: &RoundStats) {
         let many = !round.late && self.observed.lost > self.observed.packets / MANY_PART;
         let rounds = if many { PATIENCE } else { 0 };
         *self = Self { round_bytes: round.bytes, rounds, ..Self::default() };
@@ -138,29 +138,29 @@ mod tests {
     use crate::tests::at;
 
     const US: u64 = 1_000_000;
-    const MARKED: Outcome = Outcome { packets: 8, marked: 8, bytes: 8_000, delay_ps: 900 * US, late: false };
-    const LATE: Outcome = Outcome { marked: 2, late: true, ..MARKED };
+    const MARKED: RoundStats = RoundStats { packets: 8, marked: 8, bytes: 8_000, delay_ps: 900 * US, late: false };
+    const LATE: RoundStats = RoundStats { marked: 2, late: true, ..MARKED };
 
     /// Runs up to `count` rounds; returns the first change of state, and after how many rounds it
     /// occurred.
-    fn rounds(cross_traffic: &mut CrossTraffic, count: u32, round: &Outcome) -> Option<(u32, Begins)> {
+    fn rounds(cross_traffic: &mut CrossTraffic, count: u32, round: &RoundStats) -> Option<(u32, LossMode)> {
         (1..=count).find_map(|number| Some((number, cross_traffic.on_round(round)?)))
     }
 
     #[test]
     fn losses_govern_while_marks_do_not_follow_the_window() {
         //= docs/specs/calibration.md#CAL-9 competing traffic
-        let begins = Begins { window_bytes: 8_000, is_first: true };
+        let begins = LossMode { window_bytes: 8_000, is_first: true };
         for round in [MARKED, LATE] {
             let mut cross_traffic = CrossTraffic::default();
             assert_eq!(rounds(&mut cross_traffic, 100, &round), Some((8, begins)));
-            assert!(cross_traffic.losses_govern());
+            assert!(cross_traffic.is_loss_based());
         }
         // With few packets per round it takes more rounds.
-        let few = Outcome { packets: 2, marked: 2, ..MARKED };
+        let few = RoundStats { packets: 2, marked: 2, ..MARKED };
         assert_eq!(rounds(&mut CrossTraffic::default(), 100, &few).map(|(number, _)| number), Some(32));
         // Lost packets count where the network does not mark.
-        let none = Outcome { packets: 6, marked: 0, ..LATE };
+        let none = RoundStats { packets: 6, marked: 0, ..LATE };
         assert_eq!(rounds(&mut CrossTraffic::default(), 100, &none), None);
         let mut cross_traffic = CrossTraffic::default();
         (0..40).for_each(|_| cross_traffic.on_loss(at(US), 900 * US));
@@ -170,18 +170,19 @@ mod tests {
     #[test]
     fn marks_govern_while_they_follow_the_window() {
         //= docs/specs/calibration.md#CAL-9 competing traffic
-        let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
+        let unmarked = [RoundStats { marked: 7, ..MARKED }, RoundStats { marked: 1, ..LATE }];
         for round in unmarked {
             assert_eq!(rounds(&mut CrossTraffic::default(), 100, &round), None, "{round:?}");
         }
         // The queue becomes shorter with the window.
         let mut cross_traffic = CrossTraffic::default();
-        let shrinking = |number: u64| Outcome { delay_ps: (900 - 60 * number) * US, ..MARKED };
+        let shrinking = |number: u64| RoundStats { delay_ps: (900 - 60 * number) * US, ..MARKED };
         assert!((0..12).all(|number| cross_traffic.on_round(&shrinking(number)).is_none()));
         // Marks do not reduce the window, except for the last round.
         for (packets, begins) in [(16, false), (15, true)] {
             let mut cross_traffic = CrossTraffic::default();
-            let many = |packets: u32| Outcome { packets, marked: packets, bytes: 1_000 * u64::from(packets), ..MARKED };
+            let many =
+                |packets: u32| RoundStats { packets, marked: packets, bytes: 1_000 * u64::from(packets), ..MARKED };
             assert_eq!(rounds(&mut cross_traffic, 7, &many(20)), None);
             assert_eq!(cross_traffic.on_round(&many(packets)).is_some(), begins, "{packets}");
         }
@@ -190,14 +191,14 @@ mod tests {
     /// A peer may claim such counts.
     #[test]
     fn counters_saturate() {
-        let most = Outcome { packets: u32::MAX, marked: u32::MAX, ..LATE };
+        let most = RoundStats { packets: u32::MAX, marked: u32::MAX, ..LATE };
         let mut cross_traffic = CrossTraffic::default();
         (cross_traffic.observed.lost, cross_traffic.observed.rounds) = (u32::MAX, OBSERVED_ROUNDS);
         cross_traffic.on_loss(at(US), US);
         for _ in 0..3_000 {
             let _ = cross_traffic.on_round(&most);
         }
-        assert!(cross_traffic.losses_govern() || cross_traffic.observed.rounds <= 2 * u32::from(PATIENCE));
+        assert!(cross_traffic.is_loss_based() || cross_traffic.observed.rounds <= 2 * u32::from(PATIENCE));
     }
 
     #[test]
@@ -219,16 +220,16 @@ mod tests {
         //= docs/specs/calibration.md#CAL-11 return to marks
         let mut cross_traffic = CrossTraffic::default();
         let _ = rounds(&mut cross_traffic, 8, &MARKED);
-        let grown = Outcome { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
+        let grown = RoundStats { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
         assert_eq!(rounds(&mut cross_traffic, 64, &grown), None);
-        assert!(!cross_traffic.losses_govern());
+        assert!(!cross_traffic.is_loss_based());
         // Few packets suffice now, and the window is restored.
-        let few = Outcome { packets: 2, marked: 2, bytes: 2_000, ..MARKED };
-        assert_eq!(rounds(&mut cross_traffic, 8, &few), Some((8, Begins { window_bytes: 50_000, is_first: false })));
+        let few = RoundStats { packets: 2, marked: 2, bytes: 2_000, ..MARKED };
+        assert_eq!(rounds(&mut cross_traffic, 8, &few), Some((8, LossMode { window_bytes: 50_000, is_first: false })));
         // The competing traffic has ended: the next time is treated as the first.
         assert_eq!(rounds(&mut cross_traffic, 64, &grown), None);
-        assert_eq!(rounds(&mut cross_traffic, 8, &Outcome { marked: 0, ..MARKED }), None);
-        assert_eq!(rounds(&mut cross_traffic, 8, &MARKED), Some((8, Begins { window_bytes: 8_000, is_first: true })));
+        assert_eq!(rounds(&mut cross_traffic, 8, &RoundStats { marked: 0, ..MARKED }), None);
+        assert_eq!(rounds(&mut cross_traffic, 8, &MARKED), Some((8, LossMode { window_bytes: 8_000, is_first: true })));
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl SenderStats {
             LossCause::Timeout => self.timeouts += 1,
             LossCause::Trimmed | LossCause::TrimmedLast => self.nacks += 1,
             LossCause::Missing => self.missing += 1,
-            LossCause::GoneBack => self.gone_back += 1,
+            LossCause::GoBackN => self.gone_back += 1,
         }
     }
 }

@@ -89,7 +89,7 @@ pub struct History {
 impl History {
     pub fn new(flow: &FlowConfig, seed: u64) -> Self {
         let mut rng = rng::stream(seed, 1);
-        let path = flow.sanitised().path;
+        let path = flow.clamped().path;
         let mut balancer = AnyBalancer::new(&flow.balancer, &path, &mut rng);
         balancer.on_control(&flow.cc, &path);
         Self { balancer, path, rng, now: Time::ZERO, next_psn: 0, in_flight: vec![], lost: vec![] }
@@ -137,10 +137,10 @@ impl History {
     /// does not drain.
     fn check_declarations(&self) -> Result<(), String> {
         let balancer = &self.balancer;
-        if !balancer.offers().timer() && balancer.poll_timeout(&self.path).is_some() {
+        if !balancer.features().timer() && balancer.poll_timeout(&self.path).is_some() {
             return Err("requests a wake-up without having timers".into());
         }
-        if !balancer.offers().hold_back && balancer.is_draining() {
+        if !balancer.features().delays_packets && balancer.is_draining() {
             return Err("drains without holding packets back".into());
         }
         Ok(())
@@ -170,13 +170,13 @@ impl History {
     }
 
     fn probes(&mut self) -> Result<(), String> {
-        let sections = self.balancer.offers().sections;
+        let sections = self.balancer.features().sections;
         for _ in 0..1000 {
             let trailer =
                 if sections { self.balancer.poll_trailer(self.path.at(self.now), &Flight::default()) } else { None };
             match (self.balancer.poll_probe(self.path.at(self.now)), trailer) {
                 (None, None) => return Ok(()),
-                (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),
+                (Some(_), _) if !self.balancer.features().probing => return Err("probes without offering it".into()),
                 (probe, trailer) => {
                     let evs = [probe, trailer.map(|trailer| trailer.ev)];
                     evs.into_iter().flatten().try_for_each(|ev| self.check(ev))?;
@@ -194,12 +194,12 @@ impl History {
             bytes: PACKET_BYTES,
             retransmit: again.is_some(),
             in_flight_bytes: self.in_flight_bytes(),
-            open_packets: self.open_packets(),
+            unacked_packets: self.unacked_packets(),
             unsent_bytes: 1 << 20,
         };
         match self.balancer.admit(self.path.at(self.now), &packet) {
             Admission::Window => {}
-            _ if !self.balancer.offers().hold_back => return Err("decides without holding packets back".into()),
+            _ if !self.balancer.features().delays_packets => return Err("decides without holding packets back".into()),
             Admission::Go => {}
             Admission::Wait => return Ok(false),
         }
@@ -230,7 +230,7 @@ impl History {
         }
         let packet = from.remove(place % from.len());
         let packet = PacketInfo { was_lost: late, ..packet };
-        if self.balancer.offers().packet_feedback {
+        if self.balancer.features().packet_feedback {
             self.balancer.on_packet_acked(self.path.at(self.now), &packet);
         }
         let info = self.ack_info(packet.ev, answer);
@@ -243,7 +243,7 @@ impl History {
         }
         let packet = self.in_flight.remove(place % self.in_flight.len());
         let causes =
-            [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing, LossCause::GoneBack];
+            [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing, LossCause::GoBackN];
         self.lost.push(packet);
         self.lost.sort_by_key(|packet| packet.psn);
         let loss = LossInfo {
@@ -272,7 +272,7 @@ impl History {
             hops: answer.hops,
             packet_bytes: PACKET_BYTES,
             in_flight_bytes: self.in_flight_bytes(),
-            open_packets: self.open_packets(),
+            unacked_packets: self.unacked_packets(),
             unsent_bytes: 1 << 20,
             ..AckInfo::default()
         }
@@ -287,7 +287,7 @@ impl History {
         self.in_flight.len() as u64 * u64::from(PACKET_BYTES)
     }
 
-    fn open_packets(&self) -> u64 {
+    fn unacked_packets(&self) -> u64 {
         (self.in_flight.len() + self.lost.len()) as u64
     }
 }

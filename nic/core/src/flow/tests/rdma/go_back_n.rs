@@ -185,7 +185,7 @@ proptest! {
         for (ahead, after_us) in arrivals {
             now_ps += after_us * US;
             let psn = (literal.expected + ahead).saturating_sub(4).min(literal.expected + 8);
-            let is_stored = matches!(receiver.on_data(at(now_ps), &arrival(psn)), Accept::New { place: Some(_) });
+            let is_stored = matches!(receiver.on_data(at(now_ps), &arrival(psn)), DataOutcome::New { place: Some(_) });
             prop_assert_eq!(is_stored, psn == literal.expected);
             let expected = literal.check_seq(now_ps, psn);
             let acks: Vec<_> = core::iter::from_fn(|| receiver.poll_ack()).collect();
@@ -216,7 +216,7 @@ proptest! {
 fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     let mut receiver = Receiver::new(&config());
     receiver.on_data(Time::ZERO, &arrival(0));
-    assert_eq!(receiver.on_data(Time::ZERO, &arrival(3)), Accept::OutOfOrder);
+    assert_eq!(receiver.on_data(Time::ZERO, &arrival(3)), DataOutcome::OutOfOrder);
     let nack = receiver.poll_nack().unwrap();
     let expected = Nack {
         psn: 1,
@@ -258,7 +258,7 @@ fn trimmed_frames_are_dropped_without_an_answer() {
     let mut receiver = Receiver::new(&config());
     for psn in [0, 2] {
         let trimmed = Arrival { trimmed: true, ..arrival(psn) };
-        assert_eq!(receiver.on_data(Time::ZERO, &trimmed), Accept::Trimmed);
+        assert_eq!(receiver.on_data(Time::ZERO, &trimmed), DataOutcome::Trimmed);
     }
     assert_eq!((receiver.poll_ack(), receiver.poll_nack(), receiver.stats().trimmed), (None, None, 2));
 }

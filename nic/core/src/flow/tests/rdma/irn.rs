@@ -208,7 +208,7 @@ fn a_packet_out_of_order_is_acknowledged_at_once() {
     let arrival = |psn| Arrival { data: packet(psn), port: EvPort::new(1000), hops: 3, ..Arrival::default() };
     let mut receiver = Receiver::new(&FlowConfig { ack_every: 16, ..config(plain()) });
     let mut acks = |psn| {
-        assert!(matches!(receiver.on_data(Time::ZERO, &arrival(psn)), Accept::New { place: Some(_) }));
+        assert!(matches!(receiver.on_data(Time::ZERO, &arrival(psn)), DataOutcome::New { place: Some(_) }));
         receiver.poll_ack().map(|ack| (ack.cumulative, (0..20).filter(|psn| ack.selected(*psn)).collect::<Vec<_>>()))
     };
     assert_eq!([0, 1].map(&mut acks), [None, None]);

@@ -50,7 +50,7 @@ fn no_drain_for_the_last_packets() {
             ev,
             rtt_ps: 50 * BASE_RTT_PS,
             packet_bytes: BYTES,
-            open_packets: 5,
+            unacked_packets: 5,
             unsent_bytes,
             ..AckInfo::default()
         };

@@ -82,7 +82,7 @@ fn no_history_causes_a_panic() {
                 bytes: odd() as u32,
                 retransmit: odd() == 0,
                 in_flight_bytes: odd(),
-                open_packets: odd(),
+                unacked_packets: odd(),
                 unsent_bytes: odd(),
             };
             let now = path.at(at_step(odd()));
@@ -95,7 +95,7 @@ fn no_history_causes_a_panic() {
                 rtt_ps: odd(),
                 hops: odd() as u8,
                 packet_bytes: odd() as u32,
-                open_packets: odd(),
+                unacked_packets: odd(),
                 unsent_bytes: odd(),
                 ..AckInfo::default()
             };
