@@ -1,5 +1,5 @@
-//! Two endpoints, and an adversary on the path, which delays, drops, repeats, reorders, trims and
-//! changes frames, and forges some with the numbers and cookies that it saw.
+//! Two endpoints, and an adversary on the path that delays, drops, duplicates, reorders, trims and
+//! modifies frames, and forges frames with the numbers and cookies that it has seen.
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -35,12 +35,12 @@ struct Rig {
     now: Time,
 }
 
-/// Abilities of the adversary. Hosts without keys cannot detect changes.
+/// The abilities of the adversary. Hosts without keys cannot detect modified frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Power {
-    /// It guesses cookies, and drops, repeats, delays and trims frames.
+    /// Guesses cookies, and drops, duplicates, delays and trims frames.
     Strange,
-    /// It also reads and changes frames.
+    /// Also reads and modifies frames.
     Inside,
 }
 
@@ -183,7 +183,7 @@ impl Rig {
         frames.iter().for_each(|frame| self.transmit(frame));
     }
 
-    /// Sends a changed copy of a frame that passed.
+    /// Sends a modified copy of a frame that passed.
     fn with_seen(&mut self, input: &mut Input<'_>, change: impl Fn(Vec<u8>, &mut Input<'_>) -> Vec<u8>) {
         let Some(place) = input.index(self.seen.len()) else { return };
         let frame = change(self.seen[place].clone(), input);
@@ -207,7 +207,7 @@ impl Rig {
         self.transmit(&frame[..length]);
     }
 
-    /// Changes a byte of a frame, and its checksums accordingly.
+    /// Modifies a byte of a frame, and its checksums accordingly.
     fn change(&mut self, input: &mut Input<'_>) {
         let Some(place) = input.index(self.seen.len()) else { return };
         let seen = self.seen[place].clone();
@@ -300,7 +300,7 @@ fn content(length: usize) -> Bytes {
 mod tests {
     use super::*;
 
-    /// The targets would also pass if the hosts never received anything.
+    /// Without this test the targets would also pass if the hosts never received anything.
     #[test]
     fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
         const PASS: [u8; 3] = [2, 15, 50];

@@ -8,7 +8,7 @@ use spray_experiments::workload::parse_matrix;
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS, Size};
 use spray_fabric::{FailureContext, FailureFile, FatTree, FileError, LeafSpine, Network, TopoFile};
 
-/// Larger fabrics are slow without finding more.
+/// Larger fabrics take longer without finding more failures.
 const SMALL: usize = 2_000;
 
 /// Checks that the position of an error is in the file.

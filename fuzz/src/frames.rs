@@ -26,7 +26,8 @@ pub(crate) fn frame(bytes: &[u8]) {
     believed(bytes);
 }
 
-/// Checks that a sealed frame is refused with an invalid tag, and otherwise accepted everywhere.
+/// Checks that a sealed frame is rejected with an invalid tag, and otherwise accepted by all
+/// parsers.
 fn believed(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
     assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
@@ -54,7 +55,8 @@ fn again(bytes: &[u8]) {
     );
 }
 
-/// Checks that a built frame is parsed as built, and refused or unchanged with one byte flipped.
+/// Checks that a frame is parsed as it was built, and that with one byte flipped it is rejected or
+/// parsed to the same fields.
 pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();

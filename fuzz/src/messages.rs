@@ -193,7 +193,7 @@ impl Rig {
 mod tests {
     use super::*;
 
-    /// Messages are taken, also those under a number that comes again.
+    /// Messages are received, including those with a reused number.
     #[test]
     fn messages_arrive() {
         let whole = |message: u8, shape: u8, first: u8| [3, 0, message, shape, first, 0];

@@ -1,10 +1,11 @@
-//! Bad input ends with exit code 2 and one message with the problem, its position and the remedy.
+//! Invalid input ends with exit code 2 and one message that names the problem, its position and the
+//! remedy.
 
 use spray_test_support::{Folder, text};
 
 use super::{refused, spray};
 
-/// A scenario that runs anywhere; tests run in the folder of their package.
+/// A scenario that runs on every machine; tests run in the folder of their package.
 const DEMO: &str = "../tests/scenarios/demo-healthy.toml";
 
 #[test]
@@ -123,8 +124,8 @@ fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
     refused(&["run", &file], &["bad.toml:4:8", "ring", "leaf-spine"]);
 }
 
-/// What would end in an abort, hours of work or a wrong time is refused before anything of that size is made; the message names the
-/// limit, and where in which file.
+/// Input that would exhaust memory, run for hours or overflow a time is rejected before anything of
+/// that size is allocated; the message names the limit, the file and the position.
 #[test]
 fn bombs_are_refused_with_their_limit_and_place() {
     let folder = Folder::new();
@@ -171,7 +172,8 @@ fn bombs_are_refused_with_their_limit_and_place() {
     }
 }
 
-/// The `xdp` engine has payload: what is sent and what arrives must fit into memory.
+/// With the `xdp` engine frames have payload: the data that is sent and received must fit into
+/// memory.
 #[test]
 fn payload_beyond_this_machines_memory_is_refused_before_set_up() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `spray run` with several balancers, or with every one, on the simulator.
+//! `spray run` with several or all balancers, on the simulator.
 
 use std::path::Path;
 use std::process::Output;
@@ -8,7 +8,7 @@ use spray_test_support::{Folder, text};
 
 use super::{refused, spray};
 
-/// Half of the paths are dead from the start, and connections give up soon.
+/// Half of the paths are down from the start, and connections give up early.
 const DEAD: &str = "
 [[link_event]]
 link = \"leaf0-spine0\"
@@ -25,7 +25,7 @@ fn scenario(rest: &str) -> String {
     )
 }
 
-/// A scenario, and where its results go.
+/// A scenario, and the folder of its results.
 struct Comparison {
     folder: Folder,
     scenario: String,
@@ -51,7 +51,8 @@ impl Comparison {
     }
 }
 
-/// The cells of the line of `balancer`: condition, switch, balancer and what follows.
+/// Returns the cells of the line of `balancer`: condition, switch, balancer and the following
+/// columns.
 fn line(table: &str, balancer: &str) -> Vec<String> {
     let cells =
         |line: &str| line.split("  ").map(|cell| cell.trim().to_string()).filter(|cell| !cell.is_empty()).collect();
@@ -96,7 +97,8 @@ fn what_does_not_complete_is_shown_and_stops_nobody() {
     assert!(page.contains("reps-seed1/report.html") && page.contains("reps-seed2/report.html"));
 }
 
-/// Runs of an earlier command are in the table; how they ended does not decide how this one ends.
+/// Runs of earlier commands are in the table; their failures do not change the exit code of this
+/// one.
 #[test]
 fn earlier_runs_are_compared_and_not_judged() {
     let comparison = Comparison::new(&scenario(DEAD));
@@ -114,7 +116,7 @@ fn earlier_runs_are_compared_and_not_judged() {
 #[test]
 fn parameters_and_congestion_control_reach_the_runs() {
     let mean_us = |rest: &[&str]| {
-        // A separate folder for each, because a folder refuses results of other settings.
+        // A separate folder for each, because a folder rejects results of other settings.
         let comparison = Comparison::new(&scenario(""));
         let output = comparison.run(&[&["--balancer", "ops", "--json"], rest].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));

@@ -24,8 +24,7 @@ impl Run {
         Self { folder, scenario }
     }
 
-    /// Runs it, with or without a capture; returns its output, its summary and the folder of the
-    /// capture.
+    /// Runs the scenario; returns the command's output and its summary.
     fn run(&self, out: &str, rest: &[&str]) -> (String, serde_json::Value) {
         let out = self.folder.join(out);
         let output = spray(&[&["run", &self.scenario, "--engine", "sim", "--out", &out], rest].concat());
@@ -35,7 +34,7 @@ impl Run {
     }
 }
 
-/// The one folder in `dir`.
+/// Returns the only folder in `dir`.
 fn only_folder(dir: &Path) -> PathBuf {
     let mut folders = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     let folder = folders.next().unwrap();
@@ -43,7 +42,7 @@ fn only_folder(dir: &Path) -> PathBuf {
     folder
 }
 
-/// The columns that are compared.
+/// The fields that are compared.
 const FIELDS: [&str; 7] = [
     "frame.comment",
     "frame.time_epoch",
@@ -54,7 +53,7 @@ const FIELDS: [&str; 7] = [
     "spraynic.flags.retransmit",
 ];
 
-/// Number of occurrences of each cause in the comments, and of marks and trims.
+/// Returns the number of comments per cause of a drop, and of marks and trims.
 fn causes(rows: &[Vec<String>]) -> BTreeMap<&str, u64> {
     let mut causes = BTreeMap::new();
     for part in rows.iter().flat_map(|row| row[0].split("; ")).filter(|part| !part.ends_with(" waited")) {
@@ -86,7 +85,7 @@ fn a_capture_of_the_simulator_says_what_the_results_say() {
         assert!(total("drops_link") > 0 && total("drops_random") > 0 && total("ecn_marks") > 0, "{name}: {summary}");
         assert!(if departing { total("drops_queue") > 0 } else { total("trims") > 0 }, "{name}: {summary}");
         assert_eq!(tshark(&file, WRONG, &["frame.number"]), Some(vec![]), "{name}");
-        // What hosts send, by the captures at their own interfaces.
+        // Data packets, as captured at the interfaces of the hosts that send them.
         let is_sent = |row: &&Vec<String>| row[2].starts_with('h') && row[3..6] == ["0x00000002", "1", "0"];
         let sent: Vec<_> = rows.iter().filter(is_sent).collect();
         let again = sent.iter().filter(|row| row[6] == "1").count() as u64;
@@ -96,7 +95,8 @@ fn a_capture_of_the_simulator_says_what_the_results_say() {
     }
 }
 
-/// In parts, on any number of threads, a run is the same with and without a capture, and so is the capture.
+/// A partitioned run gives the same results with and without a capture on any number of threads,
+/// and so the same capture.
 #[test]
 fn captures_change_nothing_and_are_the_same_on_any_number_of_threads() {
     let text = SMALL.replace("leaves = 2", "leaves = 16").replace("hosts_per_leaf = 4", "hosts_per_leaf = 8");
@@ -154,11 +154,11 @@ fn a_trace_has_the_life_of_every_packet_of_its_flows() {
     assert_eq!(of("trimmed"), total("trims"));
     assert_eq!(of("reordered"), total("reordered_packets"));
     assert_eq!(of("duplicate"), total("duplicates"));
-    // The other drops are those of acknowledgements.
+    // The other drops are those of ACKs.
     assert!(of("dropped") > 0 && of("dropped") <= total("drops_link") + total("drops_random"));
     let sent_again = rows.iter().filter(|row| row["event"] == "sent" && row["attempt"].as_u64() > Some(1));
     assert_eq!(sent_again.count() as u64, total("retransmits"));
-    // Every packet is acknowledged once, and each transmission ends somewhere.
+    // Every packet is acknowledged once, and every transmission is either delivered or dropped.
     let packets: std::collections::BTreeSet<_> =
         rows.iter().map(|row| (row["flow"].as_u64(), row["packet"].as_u64())).collect();
     assert_eq!(of("acked"), packets.len() as u64);

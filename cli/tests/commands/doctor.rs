@@ -53,7 +53,8 @@ fn an_interface_is_examined_and_probed_inside_a_namespace() {
     assert!(text(&unknown.stderr).contains("no interface eth9; `ip link` lists them"), "{}", text(&unknown.stderr));
 }
 
-/// It is killed as soon as the old value is on file, before and after it has changed the interface.
+/// The process is killed as soon as the old value is on disk, before or after it has changed the
+/// interface.
 #[test]
 fn a_fix_that_is_killed_is_undone() {
     if !has_root() {
@@ -68,7 +69,8 @@ fn a_fix_that_is_killed_is_undone() {
         ip(&pair, "link set eth0 mtu 9000");
         let mut fix = pair.command(0, &program("spray"));
         fix.args(["doctor", "eth0", "--fix", "--no-probe"]).stdout(Stdio::null()).stderr(Stdio::null());
-        // `ip netns exec` becomes the command.
+        // `ip netns exec` executes the command in its own process, so that the process id is the
+        // command's.
         let mut fix = fix.spawn().unwrap();
         while !Path::new(&kept).exists() && fix.try_wait().unwrap().is_none() {
             std::hint::spin_loop();
@@ -85,7 +87,7 @@ fn a_fix_that_is_killed_is_undone() {
     assert!(fixed > 0, "it was never killed late");
 }
 
-/// Runs `spray` without any right, though by the user root.
+/// Runs `spray` as the user root, but without capabilities.
 fn without_rights(pair: &Pair, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = pair.command(0, Path::new("setpriv"));
     command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(program("spray")).args(arguments);
@@ -114,7 +116,7 @@ fn missing_rights_are_one_sentence_with_another_way() {
     }
 }
 
-/// Every option of the units for systemd is one of its command.
+/// Every option in the units for systemd is an option of the command.
 #[test]
 fn units_start_what_there_is() {
     let units = spray_test_support::root().join("deploy/systemd");

@@ -4,7 +4,7 @@ use spray_test_support::{Folder, root, text};
 
 use super::{refused, spray};
 
-/// A figure of one small run for each series.
+/// A figure with one small run for each series.
 const SMALL: &str = r#"
 title = "a small one"
 section = "§0"
@@ -83,7 +83,7 @@ fn formulas_need_no_network_and_the_document_says_what_is_missing() {
     for part in ["| reps/table-1 | memory of a connection |", "| flowcut/4 | ", "not run", "**contradicted**"] {
         assert!(document.contains(part), "{part}");
     }
-    // Figures in the folder that are not requested are not in the document.
+    // Figures of the folder that are not requested are absent from the document.
     let others = document_of(["arcane/table-1", "reps/20"], "others.md");
     assert!(others.contains("| reps/20 | sizes of messages in the traces | the published points (full) |"));
     assert!(others.lines().any(|line| line.starts_with("| flowcut/4 |") && line.contains("not run")));

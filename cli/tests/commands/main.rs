@@ -1,4 +1,4 @@
-//! The commands as a user meets them: what they print, write and refuse.
+//! The output, the files and the error messages of all commands.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 #[cfg(feature = "xdp")]
@@ -25,7 +25,7 @@ fn spray(arguments: &[&str]) -> Output {
     Command::new(spray_test_support::program("spray")).args(arguments).output().unwrap()
 }
 
-/// Expects exit code 2, nothing on standard output, and all of `parts` in the message.
+/// Expects exit code 2, empty standard output, and all of `parts` in the message.
 fn refused(arguments: &[&str], parts: &[&str]) {
     let output = spray(arguments);
     let message = text(&output.stderr);

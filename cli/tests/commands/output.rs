@@ -1,4 +1,4 @@
-//! Options that every command has, and commands about the command line.
+//! Options that all commands have, and commands about the command line.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn piped(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Who refuses its arguments reads nothing.
+    // Fails if the command rejects its arguments and exits without reading.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -31,7 +31,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The fields that a section of the page lists.
+/// Returns the fields that a section of docs/json.md lists.
 pub(super) fn documented(section: &str) -> BTreeSet<String> {
     let file = spray_test_support::root().join("docs/json.md");
     let page = std::fs::read_to_string(file).unwrap();
@@ -74,7 +74,7 @@ fn every_json_has_the_fields_that_the_page_lists() {
     }
 }
 
-/// A full disk: one remark and exit code 1, for everything that is printed.
+/// On a full disk every command that prints writes one message and exits with code 1.
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
     let folder = Folder::new();
@@ -105,7 +105,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     assert!(folder.path().join("run/runs.csv").is_file(), "the runs were made all the same");
 }
 
-/// Addresses on this machine, for which the kernel answers.
+/// Both addresses are on this machine, so the kernel answers.
 #[cfg(feature = "xdp")]
 #[test]
 fn paths_have_the_fields_that_the_page_lists() {
@@ -119,7 +119,7 @@ fn paths_have_the_fields_that_the_page_lists() {
     refused(&["paths", &address, "--from", "::1"], &["not of the same IP version"]);
 }
 
-/// Those of the commands about a deployed fabric.
+/// The commands for a deployed fabric have the fields that docs/json.md lists.
 #[cfg(feature = "xdp")]
 #[test]
 fn what_stands_has_the_fields_that_the_page_lists() {
@@ -208,7 +208,7 @@ fn shells_take_the_completions_and_every_command_has_a_page() {
     }
 }
 
-/// As a script starts them: several within a second.
+/// Several runs may start within a second, as from a script.
 #[test]
 fn runs_without_out_have_a_folder_each() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@ use spray_test_support::text;
 use super::output::{documented, fields};
 use super::{refused, spray};
 
-/// A server that ends with its test, with a separate address.
+/// A server with an address of its own, killed when dropped.
 struct Server {
     process: Child,
     address: String,
@@ -28,7 +28,7 @@ impl Server {
         Self { process, address, from }
     }
 
-    /// The command line of a client: with another number it has another address.
+    /// Returns the arguments of a client; its address depends on `number`.
     fn client(&self, number: &str, options: &[&'static str]) -> Vec<String> {
         let from = format!("{}{number}", self.from);
         let usual = ["perf", &self.address, "--device", "udp", "--insecure", "--from", &from, "-p", "61504"];
@@ -115,7 +115,7 @@ fn a_server_that_dies_or_is_not_there_is_an_error() {
         let mut command = Command::new(spray_test_support::program("spray"));
         let mut process = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        // After the heading or the start comes an interval.
+        // The heading or the start event precedes the first interval.
         assert!(lines.nth(2).is_some());
         server.process.kill().unwrap();
         let said: Vec<String> = lines.collect();
@@ -156,7 +156,7 @@ fn options_that_contradict_each_other_are_refused() {
     perf(&["-p", "5201"], &["multiples of 64"]);
 }
 
-/// A full disk: one remark and exit code 1, for every form of the results.
+/// On a full disk `spray perf` writes one message and exits with code 1, in every output format.
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {
     let server = Server::start(23, &[]);

@@ -84,7 +84,7 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
     assert_eq!(counted("long", &["--queue", "95MB", "--no-marking"]), [0, 0, 0]);
     let short = counted("short", &["--queue", "20000", "--no-trim"]);
     assert!(short[1] == 0 && short[2] > usual[1], "{short:?}");
-    // A window of one packet each fills no queue.
+    // With a window of one packet per flow, queues do not fill.
     let fixed = ["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=4150"];
     assert_eq!(counted("fixed", &fixed)[1..], [0, 0]);
 }
@@ -119,7 +119,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
     }
 }
 
-/// Five switches in a ring; hosts send to the switch after the next.
+/// Five switches in a ring; each host sends to the switch two hops further.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
 fn a_deadlock_of_a_lossless_network_is_told() {

@@ -1,4 +1,4 @@
-//! `spray` without the feature `xdp`.
+//! `spray` built without the feature `xdp`.
 
 use crate::refused;
 

@@ -1,4 +1,4 @@
-//! `-v`.
+//! The option `-v`.
 
 use std::process::{Command, Output};
 

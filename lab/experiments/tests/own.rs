@@ -1,4 +1,4 @@
-//! Algorithms of another crate in whole scenarios.
+//! User-defined algorithms of another crate in whole scenarios.
 
 use spray_core::cc::{Nscc, NsccConfig, OwnCc, Scheme as _};
 use spray_core::path::{BalancerKind, OwnBalancer, Reps, RepsConfig, Scheme as _};

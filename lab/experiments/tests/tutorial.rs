@@ -1,4 +1,4 @@
-//! The table in `docs/tutorial.md` is that of the scenario's runs.
+//! The table in `docs/tutorial.md` is generated from the runs of its scenario.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{Spread, WorkloadSummary};
@@ -27,7 +27,7 @@ fn the_documentation_of_the_tutorial_has_its_runs() {
     }
 }
 
-/// The job's flows under a balancer, over the scenario's seeds.
+/// Returns the row of the job's flows with a balancer, over the scenario's seeds.
 fn row(scenario: &Scenario, balancer: BalancerKind) -> String {
     let simulation = Simulation::new(scenario);
     let job = |index: usize| {

@@ -6,7 +6,8 @@ use spray_nic::device::DeviceHealth as _;
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TARGET: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// The receiver has room for all that goes while it gets no turn: a window for each [`STALL`] of the time.
+/// Returns a network in which the receiver's ring holds one window per [`STALL`] for as long as its
+/// thread is descheduled.
 fn network() -> (MemoryNetwork, MemoryDevice, MemoryDevice) {
     let network = MemoryNetwork::new(MemoryConfig { frames: 8_192, rx_ring: 4_096, ..MemoryConfig::default() });
     let (sender, receiver) = (network.attach(SOURCE), network.attach(TARGET));
@@ -51,7 +52,7 @@ fn a_window_survives_the_loss_of_all_of_it() {
         assert_eq!(result.received, 0);
         result.sent
     };
-    // On a busy machine a thread may get no second turn for a while.
+    // On a busy machine a thread may be descheduled for longer than the shorter durations.
     assert!([30, 1_000, 20_000].into_iter().any(|millis| sent(millis) > 8), "stuck after the first window");
 }
 
@@ -63,7 +64,7 @@ fn a_window_stalls_only_after_a_while() {
     assert_eq!(window.room(10, 4, start), 4);
     assert_eq!(window.room(14, 4, start + STALL / 2), 0);
     assert_eq!(window.room(14, 4, start + STALL), 10);
-    // The ten given up count as gone: what was sent since is in flight.
+    // The ten frames that are considered lost no longer count; those sent since are in flight.
     assert_eq!(window.room(17, 4, start + STALL), 7);
 }
 

@@ -50,7 +50,7 @@ fn what_is_done_is_not_run_again_and_nothing_is_overwritten() {
     assert!(ended.iter().all(|(job, run)| run.as_ref().unwrap().summary.seed == job.seed));
     assert_eq!(written("healthy-ops-seed2"), before);
 
-    // Without a record the content is unknown.
+    // Without run.json the content of the folder is unknown.
     std::fs::remove_file(out.join("slow-ops-seed1/run.json")).unwrap();
     let refused = campaign.plan(out).unwrap_err().to_string();
     assert!(

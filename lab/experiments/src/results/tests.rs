@@ -1,4 +1,4 @@
-//! The files of a run and the table, against literal text.
+//! The files of a run and the table, compared with literal text.
 
 mod demo;
 
@@ -9,7 +9,7 @@ use spray_settings::{Axis, AxisValue};
 
 use super::*;
 
-/// A small run with one of everything; shared with the report's tests.
+/// Returns a small run with one item of each kind; shared with the report's tests.
 pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult {
     let flow = |(index, fct): (usize, &f64)| FlowResult {
         flow: index as u32,
@@ -52,7 +52,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
     }
 }
 
-/// Has a flow of a run not complete, in a run or connection that ended at `end_us`.
+/// Marks a flow as incomplete, in a run or connection that ended at `end_us`.
 pub(crate) fn incomplete(flow: &mut FlowResult, why: Incomplete, end_us: f64) {
     (flow.fct_us, flow.end_us, flow.incomplete) = (None, None, Some(why));
     flow.had_us = (why != Incomplete::NotStarted).then_some(end_us - flow.start_us);
@@ -71,7 +71,8 @@ fn received(order: OrderStats) -> ReceiverStats {
     stats
 }
 
-/// So many packets behind by one place, by two to three, by four to seven.
+/// Returns reordering degrees with these counts of packets late by one place, by two to three, by
+/// four to seven, and so on.
 fn degrees(counts: &[u64]) -> Degrees {
     let mut degrees = Degrees::default();
     counts.iter().enumerate().for_each(|(power, &count)| (0..count).for_each(|_| degrees.count(1 << power)));
@@ -142,7 +143,7 @@ fn summary_adds_up_flows_and_ports() {
     assert_eq!((s.flows.flows_total, s.flows.flows_completed), (4, 4));
     assert_eq!([fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us], [160.0, 160.0, 200.0, 200.0].map(Some));
     assert_eq!((s.flows.fct_p99_9_us, fct_cv), (None, Some(0.234)), "too few for a p99.9");
-    // Each host's link is busy for 80 us, and the way takes 2.
+    // Each host's link is busy for 80 us, and the latency is 2 us.
     assert_eq!((makespan_us, s.flows.jct_ratio, s.flows.goodput_gbps), (Some(200.0), Some(2.439), 160.0));
     assert_eq!((s.flows.packets_sent, s.flows.retransmits, s.flows.resent_percent), (1_200, 6, 0.5));
     assert_eq!((s.flows.reordered_packets, s.flows.reordered_percent), (8, 0.667));
@@ -190,7 +191,7 @@ fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
     let json = serde_json::to_value(&s).unwrap();
     assert!(json["fct_mean_us"].is_null() && json["workloads"][0]["slowdown_p99"].is_null(), "{json}");
     assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), s);
-    // Beside a run that completed: a dash, and how many did.
+    // Beside a complete run: a dash, and the number of completed flows.
     let all = [s, sample("reps", "healthy", &[100.0]).summary()];
     for table in [table(&all), sweep_table(&all)] {
         let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
@@ -204,7 +205,8 @@ fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
     );
 }
 
-/// The fast flow completed, and of the others one was given up and one cut off: the means of those that completed would say 100 us.
+/// The fast flow completed; of the others, one was given up and one cut off. The mean of completed
+/// flows alone would be 100 us.
 #[test]
 fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
     let mut run = sample("ecmp", "healthy", &[100.0, 100.0, 100.0, 100.0]);
@@ -292,7 +294,7 @@ fn summary_names_what_switches_do() {
     assert_eq!(named(&run), ("tor=ecmp,agg=rr,core=rr".into(), Some(hash)));
 }
 
-/// The CSV of a table of the run.
+/// Returns a table of the run as CSV.
 fn csv(run: &RunResult, table: &str) -> String {
     let tables = tables::of_run(run, &run.summary());
     columns::csv(&tables.iter().find(|(name, _)| *name == table).unwrap().1)
@@ -331,7 +333,7 @@ fn csv_files_are_as_documented() {
     assert_eq!(csv(&run, "queues").lines().count(), 1 + 3 * 80);
 }
 
-/// Every table of a run, read back from Parquet, says what the CSV says.
+/// Every table of a run has the same content in Parquet and in CSV.
 #[test]
 fn parquet_and_csv_hold_the_same() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -406,7 +408,7 @@ fn drains_show_where_there_are_any() {
     for (flow, drained_us) in run.flows.iter_mut().zip([10, 50, 399]) {
         flow.sender.drained_ps = drained_us * 1_000_000;
     }
-    // What did not complete has the share of the time that it had.
+    // Incomplete flows count with the share up to the end of the run.
     incomplete(&mut run.flows[2], Incomplete::CutOff, 399.0);
     assert_eq!(run.summary().flows.drain_percent_of_fct, 45.0);
     let text = table(&[sample("ecmp", "healthy", &[100.0]).summary(), run.summary()]);

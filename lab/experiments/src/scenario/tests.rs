@@ -25,7 +25,7 @@ fn parse(text: &str) -> Result<Scenario, Mistake> {
     Scenario::parse(Path::new("dir/small.toml"), text)
 }
 
-/// Assigns what `text` says: `path=value`.
+/// Applies an assignment `path=value`.
 fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
@@ -83,7 +83,7 @@ fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
     }
 }
 
-/// A setting that is written is in force, and a default that would cut it follows it instead.
+/// A setting in the file is in force, and a default that would limit it is adapted to it.
 //= docs/specs/transport.md#TRN-31 bounds of the timeout
 #[test]
 fn defaults_follow_what_is_written() {
@@ -503,9 +503,9 @@ fn the_examples_of_the_documentation_parse() {
     let blocks: Vec<_> = doc.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 3);
     for block in blocks {
-        // A block without a name shows one table: it goes into the least scenario, in place of its own.
+        // A block without a name shows one table, which replaces that of the minimal scenario.
         let whole = if block.contains("name = ") { block.to_string() } else { merge(block) };
-        // As if in the folder of the examples, whose files it may name.
+        // The path is in the folder of the examples, because blocks may name files of it.
         let file = root().join("tests/scenarios/from-the-documentation.toml");
         Scenario::parse(&file, &whole).unwrap_or_else(|error| panic!("{error}\n{whole}"));
     }
@@ -555,7 +555,7 @@ fn seeds_and_lists_make_several_runs() {
     assert_eq!(Scenario::read(&document).unwrap().seeds, [4, 6, 7], "the command line replaces the file's seed");
 }
 
-/// What a run leaves as its scenario gives the same run, wherever it lies.
+/// The scenario written with a run's results reproduces the run, in any folder.
 #[test]
 fn the_written_scenario_of_a_run_is_the_scenario() {
     for entry in std::fs::read_dir(root().join("tests/scenarios")).unwrap() {
@@ -646,7 +646,7 @@ fn a_failure_with_a_seed_is_the_same_in_all_runs() {
     assert!((1..9).any(|seed| drawn(seed, "") != drawn(3, "")));
 }
 
-/// Root reads any file: what is in it is for those who may.
+/// Root can read any file, so the content of a file is quoted only if all users may read it.
 #[test]
 fn what_a_scenario_names_is_quoted_only_if_all_users_may_read_it() {
     use std::os::unix::fs::PermissionsExt;

@@ -143,7 +143,7 @@ fn triggers_of_all_kinds_are_read() {
     let starts: Vec<_> = triggers.of_flow.iter().map(|flow| flow.start).collect();
     assert_eq!(starts, [None, Some(1), Some(1), Some(2), Some(0), Some(0)]);
     assert_eq!(triggers.of_flow[0], FlowTriggers { start: None, on_sent: Some(1), on_received: Some(0) });
-    // Without a second signal to the multishot its second flow waits for ever.
+    // Without a second signal to the multishot trigger, its second flow never starts.
     let error = parse_matrix(&text.replace("size 9 recv_done_trigger 30\n0", "size 9\n0"), 4).unwrap_err();
     assert_eq!((error.line, error.message.contains("never starts")), (9, true), "{error:?}");
 }

@@ -31,7 +31,7 @@ without = ["y"]
     Figure::parse("t", text).unwrap()
 }
 
-/// A at 80 and 100, B at 100 and 300, C never ends.
+/// Series A has 80 and 100 us, B 100 and 300 us, and C never completes.
 fn shown() -> Shown {
     let cell = |value: f64| Cell {
         tuned: None,
@@ -72,7 +72,7 @@ fn ranges_have_a_better_side() {
 
 #[test]
 fn each_condition_counts_or_the_extreme_one() {
-    // 0.8 at x, 0.33 at y.
+    // The ratio is 0.8 at x and 0.33 at y.
     let each = found("of = 'A'\nto = 'B'\nmost = 0.5");
     assert_eq!((each.verdict, each.ours.as_str()), (Verdict::Contradicted, "x: 80 against 100 us: 0.80 times"));
     assert_eq!(found("of = 'A'\nto = 'B'\nmost = 0.5\npick = 'least'").verdict, Verdict::Confirmed);

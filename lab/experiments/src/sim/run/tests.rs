@@ -28,7 +28,7 @@ fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
     FailureFile::parse(text).unwrap().events(&context).unwrap()
 }
 
-/// A result without what depends on the machine.
+/// Returns a result without machine-dependent fields.
 fn timeless(mut result: RunResult) -> String {
     result.engine_figures.wall_s = 0.0;
     result.sim = result.sim.map(|sim| SimFigures { packet_hops: sim.packet_hops, ..SimFigures::default() });
@@ -68,7 +68,7 @@ fn what_priority_flow_control_does_is_in_the_summary() {
     assert!(without_headroom.fabric.drops_queue > 0);
 }
 
-/// An incast with pauses that reach the senders, under controls that slow them and without.
+/// An incast whose pauses reach the senders, with and without congestion control.
 #[test]
 fn no_packet_times_out_while_links_pause() {
     //= docs/specs/pfc.md#PFC-8 timeouts
@@ -182,7 +182,8 @@ fn failures_show_in_the_counts_of_their_links() {
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
     let summary = run(&short, 1, &events).summary();
     assert_eq!((summary.flows.flows_total - summary.flows.flows_completed, summary.is_complete()), (2, false));
-    // One sends and one receives over the dead interface. Both are given up after half a millisecond, in a run that goes on until then.
+    // One flow is sent from the failed interface and one to it. Both are given up after 0.5 ms; the
+    // run lasts until then.
     let FlowFigures { flows_given_up, flows_cut_off, given_up_first_us, given_up_last_us, .. } = summary.flows;
     assert_eq!((flows_given_up, flows_cut_off, summary.give_up_us, summary.time_limit_us), (2, 0, Some(500.0), None));
     let (first, last) = (given_up_first_us.unwrap(), given_up_last_us.unwrap());
@@ -208,13 +209,14 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
         scenario.time_limit_ps(&scenario.paths(), &scenario.plan(1))
     };
     let usual = limit_ps("");
-    // With the round trips over slow links.
+    // The round-trip times include the slow links.
     assert!((100..150).contains(&(limit_ps("uplink_gbps = 0.01") / usual)));
     let slow = |at: &str| format!("[[link_event]]\nlink = \"leaf0->spine*\"\naction = \"rate\"\nfactor = 0.01\n{at}");
     assert_eq!((limit_ps(&slow("")), limit_ps(&slow("at_us = 1"))), (100 * usual, usual));
     let failure = "[[failure]]\nwhat = \"links\"\nshare = 0.5\naction = \"rate\"\nfactor = 0.1";
     assert_eq!((limit_ps(failure), limit_ps(&format!("{failure}\nat_us = 3"))), (10 * usual, usual));
-    // The timeout and the time without progress grow with what is measured over the slow link: 200 kB at 1 Mb/s, and at 10 Mb/s.
+    // The retransmission timeout and the limit without progress grow with the delay measured over
+    // the slow link: 200 kB at 1 Mb/s, and at 10 Mb/s.
     for (factor, least_us) in [(0.001, 1.6e6), (0.01, 1.6e5)] {
         let event = slow("").replace("0.01", &factor.to_string());
         let text = text(&event).replace("3 MB", "200 kB");
@@ -229,7 +231,8 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
 fn a_smaller_record_of_packets_changes_nothing() {
     let mut scenario = permutation();
     scenario.transport.window_packets = 4096;
-    // One more flow, a second later: if it is long, it makes the window wide, and no difference to the others.
+    // A further flow starts a second later. If it is long, it widens the window, which must not
+    // affect the others.
     let flows = scenario.flows(1);
     let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, start_ps: 1_000_000_000_000, ..flows[0] };
     let with = |bytes| {
@@ -258,7 +261,7 @@ fn partners(until_us: Option<u64>) -> Scenario {
 #[test]
 fn hosts_send_one_message_after_the_other() {
     let mut scenario = partners(None);
-    // The end of a flow is then the moment at which its sender knows.
+    // A flow then ends when its sender receives the last ACK.
     scenario.simulation.fct_end = FctEnd::Acked;
     let result = run(&scenario, 5, &[]);
     assert_eq!(result.flows.len(), 20 * 16);
@@ -272,7 +275,7 @@ fn hosts_send_one_message_after_the_other() {
     assert_eq!(timeless(run(&scenario, 5, &[])), timeless(result));
 }
 
-/// The largest message of a run is its own, whatever the scenario's own seed draws.
+/// The maximum message size follows the seed of the run, not that of the scenario.
 #[test]
 fn messages_are_delivered_under_any_seed() {
     let mut scenario = partners(None);
@@ -312,7 +315,7 @@ fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
     assert!(summary.is_complete() && some.flows.len() < all.flows.len(), "{} flows", some.flows.len());
     let early = |result: &RunResult| result.flows.iter().filter(|flow| flow.start_us < 60.0).count();
     assert_eq!((early(&some), some.flows.len()), (early(&all), early(&all)));
-    // Every host had a message open when the time was over.
+    // Every host had an open message at the end.
     for src in &partners(None).network.hosts {
         assert!(some.flows.iter().any(|flow| flow.src == *src && flow.end_us.unwrap() > 50.0), "{src}");
     }
@@ -326,7 +329,7 @@ fn no_link_is_used_by_more_than_its_rate() {
     let result = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap();
     let mut busiest: f64 = 0.0;
     for series in &result.port_samples {
-        // A frame counts as it ends.
+        // A frame is counted when its last bit leaves.
         let frame = scenario.packet_bytes();
         let most = result.ports[series.port].rate_bps as f64 * series.bin_ps as f64 / 8e12;
         for bin in &series.bins {
@@ -340,7 +343,8 @@ fn no_link_is_used_by_more_than_its_rate() {
     assert!((0.9..=1.0).contains(&busiest), "flows collide on a link, which is full: {busiest}");
 }
 
-/// The short last packet of a message may overtake a full one on another path, and of uneven paths the fastest counts.
+/// The short last packet of a message may overtake a full one on another path; the bound is that of
+/// the fastest path.
 #[test]
 fn no_message_is_faster_than_it_would_be_alone() {
     let (mut slowest, mut fastest) = (0.0_f64, f64::INFINITY);

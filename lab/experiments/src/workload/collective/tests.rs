@@ -6,10 +6,11 @@ fn collective(operation: Operation, algorithm: Algorithm, bytes: u64) -> Collect
     Collective { operation, algorithm, bytes, groups: 1, rounds: 1, compute_ps: 0, start_ps: 0, persistent: true }
 }
 
-/// What a host has of each piece: the hosts that contributed to its sum.
+/// The hosts that contributed to the sum of each piece that a host holds.
 type Held = Vec<HashSet<usize>>;
 
-/// Plays a ring literally: chunk by chunk, each host adds what it gets to what it has, or replaces it.
+/// Simulates a ring literally: chunk by chunk, each host adds the received data to its own, or
+/// replaces it.
 //= docs/specs/collectives.md#COL-6 all to all
 #[test]
 fn all_to_all_begins_with_the_host_after() {
@@ -39,7 +40,7 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
                 held[to][chunk].extend(sum);
             }
             if step + 2 == hosts {
-                // After the reduce-scatter each host has the whole sum of one chunk.
+                // After the reduce-scatter each host has the complete sum of one chunk.
                 let whole = |held: &Held| held.iter().filter(|sum| sum.len() == hosts).count();
                 assert!(held.iter().all(|held| whole(held) == 1), "{hosts}");
             }
@@ -55,7 +56,7 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
 //= docs/specs/collectives.md#COL-3 rounded down
 #[test]
 fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
-    // The last does not divide: nothing of it is left out.
+    // The last size is not divisible: no byte of it is omitted.
     for (hosts, bytes) in [(2usize, 1 << 20), (4, 1 << 20), (16, 1 << 20), (16, 1_000_003)] {
         let round = collective(Operation::AllReduce, Algorithm::HalvingDoubling, bytes).round(hosts);
         let edge = |chunk: usize| bytes * chunk as u64 / hosts as u64;
@@ -70,7 +71,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
             for one in moves {
                 assert_eq!((one.to, one.gathers), (one.from ^ distance, step >= steps));
                 let pieces: Vec<usize> = if step < steps {
-                    // The half that the other keeps.
+                    // The half of the data that the other host keeps.
                     had[one.from].iter().copied().filter(|piece| (piece ^ one.from) & distance != 0).collect()
                 } else {
                     had[one.from].clone()
@@ -101,7 +102,7 @@ fn a_tree_sums_every_piece_at_its_root_and_tells_all() {
         for (piece, moves) in round.moves.chunks(of_piece).enumerate() {
             let mut sum: Vec<HashSet<usize>> = (0..hosts).map(|host| HashSet::from([host])).collect();
             for (place, one) in moves.iter().enumerate() {
-                // A host sends what it has when all that it waits for has come.
+                // A host sends once all messages that it depends on have arrived.
                 let came = |need: &usize| round.moves[*need].to == one.from && *need < piece * of_piece + place;
                 assert!(one.needs.iter().all(came), "{one:?}");
                 let sent = sum[one.from].clone();
@@ -113,7 +114,7 @@ fn a_tree_sums_every_piece_at_its_root_and_tells_all() {
     }
 }
 
-/// Runs the flows by their triggers, each taking a time of its own. Returns when each started and ended.
+/// Runs the flows by their triggers with individual durations. Returns the start and end of each.
 fn play(collective: Collective, hosts: usize, time: impl Fn(&Flow) -> u64) -> Vec<(Flow, u64, u64)> {
     use std::collections::BTreeSet;
 
@@ -160,7 +161,7 @@ const ALL: [(Operation, Algorithm); 9] = [
     (Operation::AllToAll, Algorithm::Ring),
 ];
 
-/// A time for each flow that looks random.
+/// Returns a pseudo-random duration for each flow.
 fn uneven(flow: &Flow) -> u64 {
     100 + u64::from(flow.flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 900
 }
@@ -183,7 +184,7 @@ fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
                     assert_eq!((flow.src, flow.dst, flow.bytes), (own.from, own.to, own.bytes));
                     let came = own.needs.iter().map(|need| one[*need].2).max().unwrap_or(ready[own.from]);
                     assert!(*start >= came, "{operation:?} {algorithm:?}: {own:?}");
-                    // Moves of a host stay in their order, as those of a connection do.
+                    // Moves of a host stay in order, as on a connection.
                     let earlier = round.moves.iter().zip(one).take_while(|(other, _)| !std::ptr::eq(*other, own));
                     let behind =
                         |other: &Move| other.from == own.from && (round.in_order || (persistent && other.to == own.to));
@@ -221,7 +222,8 @@ fn a_round_is_one_collective_by_every_algorithm_and_a_layer_of_fsdp_is_two() {
         let all: HashSet<u32> = flows.iter().filter_map(|flow| flow.step).collect();
         let parts = if operation == Operation::Layer { 2 } else { 1 };
         assert_eq!(all, (0..3 * parts).collect(), "{operation:?} {algorithm:?}");
-        // What all hosts send in one of them: what benchmarks of collectives take the bus bandwidth from.
+        // The bytes that each host sends, from which benchmarks of collectives derive the bus
+        // bandwidth.
         let sent =
             |number: u32| flows.iter().filter(|flow| flow.step == Some(number)).map(|flow| flow.bytes).sum::<u64>();
         let bytes = 2 * PIECE_BYTES;

@@ -46,7 +46,7 @@ fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
     assert_eq!([0, 1, 2, 3].map(count), [16, 2 * 2 * 15 * 16, 48, 16]);
     let triggers = plan.triggers.as_ref().unwrap();
     assert_eq!((triggers.of_flow.len(), triggers.never_started()), (plan.flows.len(), None));
-    // Each workload names triggers of its own only.
+    // Each workload refers only to its own triggers.
     let used = |class: u16| -> HashSet<usize> {
         let own = plan.flows.iter().filter(|flow| flow.class == class);
         let named = own.map(|flow| triggers.of_flow[flow.flow as usize]);
@@ -59,7 +59,7 @@ fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
     let specs = plan.specs(1);
     spray_fabric::check_flows(&specs, plan.trigger_list(), 16).unwrap();
     assert!(specs.iter().any(|spec| spec.connection.is_some()));
-    // Alone a workload has the flows that it has beside others behind it.
+    // A workload has the same flows when it is alone.
     assert_eq!(Plan::new(&list[..1], &network(), 1).flows, plan.flows[..16]);
 }
 

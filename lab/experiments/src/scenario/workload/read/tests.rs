@@ -65,7 +65,7 @@ link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
     }
 }
 
-/// A scenario with this text behind its topology of two leaves with four hosts each.
+/// Parses a scenario with this text after a topology of two leaves with four hosts each.
 fn with(text: &str) -> Result<Scenario, Mistake> {
     Scenario::parse(Path::new("x.toml"), &format!("name = \"x\"\n[topology]\n{LEAVES}\n{text}\n"))
 }
@@ -88,7 +88,7 @@ fn one_workload_or_several_are_read() {
         panic!("{reduce:?}")
     };
     assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
-    // Those that are named first come first.
+    // Named hosts precede drawn ones.
     assert_eq!(incast.hosts, Some(vec![7, 4, 5, 6]));
     assert_eq!((incast.parts[0].name.as_str(), incast.parts[0].ppm), ("new", 500_000));
     assert_eq!((incast.own.dscp, incast.parts[0].own.dscp), (None, Some(18)));
@@ -115,7 +115,7 @@ fn an_assignment_reaches_a_workload_that_stands_alone_and_one_of_several() {
 fn mistakes_about_workloads_say_where_and_what_is_allowed() {
     let reduce = |more: &str| format!("[[workload]]\nkind = \"all-reduce\"\nbytes = 80\n{more}");
     let poisson = |more: &str| format!("[workload]\nkind = \"poisson\"\nload = 0.5\n{more}");
-    // The text, a part of the line that the message names, and a part of the message.
+    // The text, a part of the line at which the error is reported, and a part of the message.
     let cases = [
         (format!("{0}\n{0}", reduce("")), "[[workload]]", "two workloads are called `all-reduce`"),
         (reduce("name = \"a b\""), "name", "allowed: letters"),
@@ -168,7 +168,7 @@ fn mistakes_about_workloads_say_where_and_what_is_allowed() {
         let mistake = with(&text).unwrap_err();
         assert!(mistake.message.contains(says), "{text}: {mistake:?}");
         let line: usize = mistake.place.split(':').nth(1).unwrap().parse().unwrap();
-        // The text stands behind six lines.
+        // The text follows six lines.
         assert!(text.lines().nth(line - 7).unwrap().contains(at), "{text}: {mistake:?}");
     }
 }
