@@ -1,4 +1,4 @@
-//! The simulator compared with closed formulas, and with itself.
+//! The simulator compared with closed formulas, and with itself at other thread counts and seeds.
 
 use proptest::prelude::*;
 use spray_core::flow::FlowConfig;
@@ -199,7 +199,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     assert!(plain.delivered.is_empty() && sampled.delivered.is_sorted());
 }
 
-/// Every packet of the first connections is counted once, by how its entropy value was chosen.
+/// Every packet of the first connections is counted once, by how its entropy value was selected.
 #[test]
 fn watched_connections_have_all_of_their_packets() {
     use spray_core::event::Choice;

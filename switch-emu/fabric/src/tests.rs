@@ -78,7 +78,8 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     let file = TopoFile::parse(TREE).unwrap();
     let network = file.network();
     network.check().unwrap();
-    // 4 pods of 2 leaves and 2 spines; 4 up a spine in bundles of 2 make 2 planes, times 2 spines a pod: 4 cores.
+    // 4 pods of 2 leaves and 2 spines; 4 uplinks per spine in bundles of 2 make 2 planes, times 2
+    // spines per pod: 4 cores.
     assert_eq!(network.switches.len(), 8 + 8 + 4);
     let compiled = compile(&network, 1, queue, &[]).unwrap();
     let groups = &compiled.routes[0].groups;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// A small deterministic generator.
+/// A small deterministic random number generator.
 fn step(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

@@ -6,8 +6,8 @@ use super::*;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 
-/// Configuration of a sender with path estimates wrong by `factor`; it measures the path as
-/// real connections do, or with `None` trusts correct estimates.
+/// Returns the configuration of a sender whose path estimates are wrong by `factor`; it measures
+/// the path as real connections do. With `None` the estimates are correct and never updated.
 fn guessing(balancer: BalancerKind, control: ControlConfig, factor: Option<f64>) -> FlowConfig {
     let wrong = |value: u64| (value as f64 * factor.unwrap_or(1.0)) as u64;
     let mut config = flow_config(balancer);

@@ -1,5 +1,5 @@
-//! Several messages on one connection: each byte arrives once, balancers stay warm, and idling
-//! costs nothing.
+//! Several messages on one connection: each byte arrives once, balancers keep their state, and idle
+//! connections cost nothing.
 
 use spray_core::event::Event;
 use spray_core::loss::{ReceiverConfig, ReceiverKind};

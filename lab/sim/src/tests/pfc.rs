@@ -39,19 +39,19 @@ fn limit(packets: u64) -> impl Fn(u64) -> Thresholds {
 #[derive(Default)]
 struct Literal {
     ports: Vec<Port>,
-    /// By flow.
+    /// The ports of each flow.
     paths: Vec<Vec<usize>>,
     arrived_ps: Vec<u64>,
-    /// Ordered by time, then kind, then age.
+    /// Sorted by time, then kind, then age.
     events: BinaryHeap<Reverse<(u64, u8, u64, What)>>,
     age: u64,
     limit: u64,
-    /// Two frames reached a switch at the same moment: either may go first.
+    /// Whether two frames reached a switch at the same time, so that the order is ambiguous.
     tie: bool,
     last_ps: u64,
 }
 
-/// A port, and the data from it that its far end holds.
+/// A port, and the data from it that is stored at its far end.
 #[derive(Clone, Default)]
 struct Port {
     rate_bps: u64,
@@ -195,7 +195,8 @@ proptest! {
     }
 }
 
-/// An incast of any size loses nothing, pauses all links towards it, and never idles the last link.
+/// An incast of any size loses nothing, pauses all links towards the receiver, and never idles the
+/// last link.
 //= docs/specs/pfc.md#PFC-1 data is lossless
 //= docs/specs/pfc.md#PFC-6 headroom
 #[test]

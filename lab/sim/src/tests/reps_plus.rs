@@ -70,8 +70,8 @@ fn both(row: Row) -> (u64, u64) {
     (fct_us(row, BalancerKind::RepsPlus), fct_us(row, BalancerKind::Reps))
 }
 
-/// At any rate of random losses, with and without a failed cable and trimming, it beats both,
-/// although they may use the gap rule here, and it freezes for the failed cable only.
+/// At any rate of random losses, with and without a failed cable and trimming, it beats both other
+/// balancers, although they may use the gap rule here, and it freezes for the failed cable only.
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 //= docs/specs/reps-plus.md#RPP-16 requests for a packet

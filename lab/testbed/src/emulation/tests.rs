@@ -1,4 +1,4 @@
-//! Emulated hosts are exact: results do not depend on when the machine polls them.
+//! The results of emulated hosts do not depend on when the machine polls them.
 
 use spray_nic::device::DeviceHealth as _;
 use std::net::{IpAddr, Ipv4Addr};

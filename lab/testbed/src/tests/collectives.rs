@@ -92,8 +92,8 @@ fn network() -> Network {
     LeafSpine::uniform([2, 2, 2], BPS, US).network()
 }
 
-/// A ring of four hosts: a host that has received the previous step's message computes, and sends
-/// on.
+/// A ring of four hosts: a host that has received the message of the previous step computes, then
+/// sends to the next host.
 fn ring(steps: usize, bytes: u64, delay_ps: u64, persistent: bool) -> (Vec<FlowSpec>, Vec<Trigger>) {
     const HOSTS: usize = 4;
     let step = |step: usize| {

@@ -69,7 +69,7 @@ fn the_last_way_is_never_taken() {
             assert!(what == "Cable" || !drawn.iter().any(leaf));
         }
     }
-    // Cables and switches together.
+    // Cables and switches fail together.
     let text = "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.3\nSwitch-Fail: ON\nSwitch-Fail-Max-Percent: 0.3\n";
     let network = tree();
     for seed in 0..20 {
@@ -86,10 +86,10 @@ fn a_new_cable_fails_every_period_for_a_while() {
         drawn.iter().map(|event| (event.at_ps / 1_000_000, event.until_ps.unwrap() / 1_000_000)).collect();
     let expected: Vec<_> = (0..10).map(|n| (10 + 100 * n, 60 + 100 * n)).collect();
     assert_eq!(times, expected);
-    // Longer than the period: the next one waits until the first is repaired.
+    // A failure that is longer than the period delays the next one until it is repaired.
     let drawn = events(&text.replace("Time: 50000000", "Time: 150000000"), &leaf_spine(), 1);
     assert_eq!(drawn.iter().map(|event| event.at_ps / 1_000_000).collect::<Vec<_>>()[..3], [10, 160, 310]);
-    // A huge period means once, and all end when failures stop.
+    // With a huge period every cable fails once, and all are repaired when failures stop.
     let once = text.replace("Period: 100000000", "Period: 999999999999999999999");
     let drawn = events(&format!("{once}Stop-Failures-After: 30000000\n"), &leaf_spine(), 1);
     assert_eq!(

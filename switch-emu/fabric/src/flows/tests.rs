@@ -1,4 +1,4 @@
-//! Tables of the rules of triggers and of connections.
+//! Tables of the rules for triggers and connections.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn delays_lie_between_firing_and_what_follows() {
     let two = [(Start::On(0), None), (Start::On(1), None)];
     let chain = [Trigger { delay_ps: 5, then: Some(1), ..ONESHOT }, Trigger { delay_ps: 7, ..ONESHOT }];
     assert_eq!(follows(&two, &chain, &[(10, 0), (15, 1), (16, 0)]), "0@15 signal 1@15 1@22");
-    // It fires without a flow to start.
+    // A trigger fires even without a flow to start.
     let many = [Trigger { delay_ps: 1, then: Some(1), ..MULTISHOT }, ONESHOT];
     assert_eq!(follows(&[], &many, &[(1, 0), (2, 0)]), "signal 1@2 signal 1@3");
     let last = [Trigger { delay_ps: u64::MAX, ..ONESHOT }];
@@ -59,7 +59,7 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
     for (flows, said) in [
         (vec![(at(5), None), (at(9), Some(0)), (at(7), Some(1))], "0@5 1@9 2@9"),
         (vec![(at(5), None), (at(3), Some(0)), (at(1), None)], "0@5 1@5 2@1"),
-        // One waits for a trigger, and later ones wait for that one.
+        // One flow waits for a trigger, and later ones wait for that flow.
         (vec![(Start::On(0), None), (at(3), Some(0)), (at(50), Some(0))], "0@20 1@20 2@50"),
         (vec![(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))], "0@1"),
         (vec![(Start::On(0), None), (at(0), None)], "1@0 0@20"),

@@ -80,8 +80,8 @@ fn ofan_shares_pointers_as_far_as_it_can() {
         let group = |host| table.group(0, at, host).unwrap();
         (0..16).map(group).filter(|group| group.count > 1).map(|group| group.pointer).collect()
     };
-    // A ToR has one for each of the other 7 ToRs, an aggregation switch one for each of the other 3
-    // pods.
+    // A ToR has a pointer for each of the other 7 ToRs, an aggregation switch for each of the other
+    // 3 pods.
     assert_eq!((pointers("tor2").len(), pointers("agg3").len()), (7, 3));
     assert!(pointers("tor2").is_disjoint(&pointers("tor3")));
     let same = |a, b| table.group(0, switch(&network, "tor0"), a) == table.group(0, switch(&network, "tor0"), b);
@@ -103,7 +103,7 @@ fn base_round_trips_follow_from_cables_and_switches() {
     //= docs/specs/conweave.md#CWV-5 a request
     let mut network = fat_tree(Scheme::ConWeave);
     network.switches.iter_mut().for_each(|switch| switch.latency_ps = 10);
-    // One of the two ways to the other ToR of the pod is longer.
+    // Makes one of the two paths to the other ToR of the pod longer.
     let longer = network.links_named("tor0->agg1").unwrap()[0];
     network.links[longer].latency_ps = 5;
     let table = table(&network, &[]);
@@ -337,7 +337,7 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
                     continue;
                 }
                 let paths = paths_by_port(&network, dead, switch, leaf);
-                // A switch without a way down would send frames around; no new route leads there.
+                // A switch without a path down would send frames back up; no new route leads there.
                 if paths.is_empty() && network.tiers().tier[switch] > 0 {
                     continue;
                 }
@@ -400,7 +400,7 @@ fn ways_know_how_many_links_they_have() {
     let routes = crate::ShortestPaths::new(&network, |_| true);
     for (switch, host) in (0..20).flat_map(|switch| (0..40).map(move |host| (switch, host))) {
         let path = crate::hops(&network, &routes, 2 * switch, host);
-        // Without those of the hosts.
+        // Excludes the links of the hosts.
         let links = path.count().saturating_sub(2);
         assert_eq!(usize::from(table.group(0, switch as u32, host as u32).unwrap().hops), links, "{switch} to h{host}");
     }

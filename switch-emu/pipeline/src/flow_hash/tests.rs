@@ -6,7 +6,7 @@ const FUNCTIONS: [HashFunction; 4] = [HashFunction::Ideal, HashFunction::Crc16, 
 const FIELDS: [HashFields; 4] =
     [HashFields::FiveTuple, HashFields::Addresses, HashFields::Ports, HashFields::FlowLabel];
 
-/// A CRC of this width by long division, highest bit first.
+/// Returns a CRC of this width by long division, most significant bit first.
 fn long_division(bits: u32, polynomial: u64, initial: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     let mut crc = initial;
     for byte in bytes {
@@ -18,12 +18,12 @@ fn long_division(bits: u32, polynomial: u64, initial: u64, bytes: impl IntoItera
     crc
 }
 
-/// The hash as the clauses state it, of 12 bytes of the wire.
+/// Returns the hash as defined by the clauses, of 12 bytes of the frame.
 fn literal(function: HashFunction, seed: u32, bytes: [u8; 12]) -> u32 {
     match function {
         HashFunction::Ideal => panic!("it has no other definition"),
         HashFunction::Crc16 => long_division(16, 0x1021, u64::from(seed as u16), bytes) as u32,
-        // Lowest bit first: the same with all bits turned round.
+        // Least significant bit first: the same with all bits reversed.
         HashFunction::Crc32 => {
             let bytes = bytes.into_iter().map(u8::reverse_bits);
             (long_division(32, 0x04c1_1db7, u64::from(seed.reverse_bits()), bytes) as u32).reverse_bits()
@@ -35,7 +35,7 @@ fn literal(function: HashFunction, seed: u32, bytes: [u8; 12]) -> u32 {
     }
 }
 
-/// Frames of many flows: random fields, then neighbours.
+/// Returns the keys of many flows: random fields, then consecutive ones.
 fn keys() -> impl Iterator<Item = Key> {
     let random = |at: u64| Key { addresses: mix(at), ports: mix(at + 1) as u32, label: mix(at + 2) as u32 & 0xf_ffff };
     (1..500u64)
@@ -46,7 +46,7 @@ fn keys() -> impl Iterator<Item = Key> {
 #[test]
 fn known_check_values() {
     //= docs/specs/switching.md#SWC-24 functions
-    // CRC-16/XMODEM, CRC-16/CCITT-FALSE and CRC-32 of "123456789", as their catalogues give them.
+    // CRC-16/XMODEM, CRC-16/CCITT-FALSE and CRC-32 of "123456789", from the catalogue of CRCs.
     let text = *b"123456789";
     assert_eq!(text.iter().fold(0, |crc, byte| crc16(crc, *byte)), 0x31c3);
     assert_eq!(text.iter().fold(0xffff, |crc, byte| crc16(crc, *byte)), 0x29b1);
@@ -118,7 +118,8 @@ fn numbers_stand_for_one_choice_each() {
     }
 }
 
-/// The places that flows take at a second switch, of those that one place of the first has: both have eight.
+/// Returns the ports that flows take at a second switch, of those that take one port of the first;
+/// both switches have eight ports.
 fn second(function: HashFunction, [one, other]: [u64; 2], offset: u32) -> Vec<u32> {
     let hash = FlowHash { function, ..FlowHash::default() };
     let digests = (0..4_096).map(|port| hash.digest(&Key { addresses: 77, ports: port << 16, label: 0 }));

@@ -1,4 +1,4 @@
-//! Frames in and out of order against queues that are written down as lists, and what is written into frames.
+//! Frames in and out of order compared with literal queues, and the changes made to frames.
 
 use super::*;
 use crate::config::{HOST, Thresholds};
@@ -31,7 +31,7 @@ fn port(thresholds: &Thresholds) -> LastPort {
     LastPort::new(3, 7, config(thresholds))
 }
 
-/// A frame; `None` for the payload makes it an acknowledgement.
+/// A frame; an ACK if the payload is `None`.
 #[derive(Clone, Copy)]
 struct Spec {
     v6: bool,
@@ -74,23 +74,23 @@ impl Spec {
         [&Shim { virtual_time_ps: self.time_ps, ..Shim::default() }.before(&out), &*out].concat()
     }
 
-    /// Its bytes on a link.
+    /// Returns the bytes of the frame on a link.
     fn len(&self) -> u64 {
         (self.frame().len() - SHIM_BYTES) as u64
     }
 
-    /// The time that the frame takes on the link and the cable.
+    /// Returns the serialisation time of the frame plus the latency of the cable.
     fn way_ps(&self) -> u64 {
         self.len() * PS_PER_BYTE + LATENCY_PS
     }
 }
 
-/// The virtual time of a frame.
+/// Returns the virtual time of a frame.
 fn time_ps(frame: &[u8]) -> u64 {
     Shim::read(frame.first_chunk().unwrap()).expect("a shim").virtual_time_ps
 }
 
-/// Plays a frame; returns it as it reaches the host.
+/// Passes a frame through the port; returns it as it reaches the host.
 fn deliver(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
     let mut frame = spec.frame();
     let Delivery { due_ps, len } = port.deliver(frame.as_mut_slice(), |_| {})?;
@@ -145,7 +145,7 @@ fn a_last_port_may_trim_with_a_dscp_of_its_own() {
         };
         assert_eq!(frames.iter().filter(|frame| trimmed(frame)).count() as u64, port.counters().trims);
         assert!(port.counters().trims > 0);
-        // Such a header goes in the control class, and is not trimmed again.
+        // Such a header is in the control class, and is not trimmed again.
         let header = frames.iter().find(|frame| trimmed(frame)).unwrap();
         let parsed = switch_view::parse(&header[SHIM_BYTES..], Ports::DEFAULT);
         let Parsed::Ours(headers) = parsed else { panic!("a frame of ours") };
@@ -167,7 +167,7 @@ fn links_change_with_the_time_of_frames() {
         frame.map(|frame| self::time_ps(&frame))
     };
     assert_eq!(due_ps(START_PS), Ok(START_PS + len * PS_PER_BYTE + LATENCY_PS));
-    // What is left of the first frame at the change leaves at half the rate, and so does the second.
+    // From the change on, the rest of the first frame and the second frame leave at half the rate.
     let left_ps = START_PS + 100_000 + 2 * (len * PS_PER_BYTE - 100_000);
     let second = due_ps(START_PS + 200_000).expect("a link that is up");
     assert!(second.abs_diff(left_ps + 2 * len * PS_PER_BYTE + LATENCY_PS) <= 2, "{second}");
@@ -211,7 +211,7 @@ fn a_look_at_the_queue_is_a_latency_behind_the_host() {
     }
 }
 
-/// One class of a queue as the list of what it admitted: (departure, bytes).
+/// A literal queue of one class, without a limit.
 #[derive(Default)]
 struct Listed {
     busy_until_ps: u64,
@@ -225,7 +225,8 @@ impl Listed {
 }
 
 proptest! {
-    /// A late frame comes at the newest frame's time, is counted, and delays nothing that was played before it.
+    /// A late frame is treated as arriving at the newest frame's time, is counted, and does not
+    /// delay earlier frames.
     //= docs/specs/virtual-queue.md#VQ-14 late at the last port
     #[test]
     fn disordered_frames_are_played_as_they_come(

@@ -1,4 +1,4 @@
-//! Two leaves under four spines, against the paper's rules implemented with floats and maps.
+//! Two leaves under four spines, compared with the paper's rules implemented with floats and maps.
 
 use super::*;
 use crate::routes::Choice;
@@ -16,7 +16,7 @@ fn net() -> Chassis {
     Chassis::leaf_spine([2, SPINES, 1], Scheme::Conga, SETTINGS)
 }
 
-/// Sends a frame from a leaf's host to the other; returns the spine that it went over, and its note at the end.
+/// Sends a frame from a leaf's host to the other leaf; returns its spine, and its final note.
 fn send(net: &Chassis, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
     net.begin(from, flow, false, &PacketFields::default());
     let frame = Frame { time_ps: t_ps, len, switch: from, flow, checksum: flow as u32, ..FRAME };
@@ -29,7 +29,7 @@ fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
     //= docs/specs/switching.md#SWC-50 congestion metric of a port
     let net = net();
     let mut notes = Vec::new();
-    // One flow at half the rate of a link, then at all of it: 4,000 bytes take 0.32 us.
+    // One flow at half the rate of a link, then at the full rate: 4,000 bytes take 0.32 us.
     for (gap_ps, until_us) in [(640_000, 1_000), (320_000, 2_000)] {
         let mut t_ps = until_us * US - 1_000 * US;
         while t_ps < until_us * US {
@@ -44,7 +44,7 @@ fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
 }
 
 proptest! {
-    /// The estimate is that of the paper's register, which is multiplied by 7/8 at every tick.
+    /// The estimate equals the paper's register, which is multiplied by 7/8 at every tick.
     #[test]
     fn estimates_decay_as_the_paper_says(frames in prop::collection::vec((0..100u64, 64..9_000u32), 1..200)) {
         //= docs/specs/switching.md#SWC-50 congestion metric of a port
@@ -59,12 +59,13 @@ proptest! {
             register += f64::from(len);
             crosses(&net, 3, &Arrival::of(&Frame { time_ps: t_ps, ..FRAME }, 1), len);
             let kept = net.rate_word(3).unwrap().get() & 0xffff_ffff;
-            // Whole bytes: a tick rounds down, and the powers of 7/8 have 16 bits.
+            // Tolerance for whole bytes: a tick rounds down, and the powers of 7/8 have 16 bits.
             prop_assert!((kept as f64 - register).abs() < 0.001 * register + 60.0, "{} {}", kept, register);
         }
     }
 
-    /// Leaf 0's feedback of its uplinks toward leaf 1 is the congestion that frames met, once all of it was returned.
+    /// Once all feedback has been returned, leaf 0's metrics of its uplinks toward leaf 1 equal the
+    /// congestion in the frames' notes.
     #[test]
     fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
         //= docs/specs/switching.md#SWC-52 metrics in a frame
@@ -77,7 +78,7 @@ proptest! {
             prop_assert_eq!(note.tag, spine);
             met.insert(spine, note.load);
         }
-        // Four frames back return the feedback of four uplinks.
+        // Four frames in the reverse direction return the feedback of four uplinks.
         for _ in 0..SPINES {
             send(&net, 100 * US, 1, 5, 64);
         }
@@ -108,17 +109,18 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
     assert!(chosen.iter().all(|spine| matches!(spine, 1 | 3)), "{chosen:?}");
     assert!(chosen.contains(&1) && chosen.contains(&3), "equals are drawn by lot");
-    // After a pause: all stay, for the other one is no better.
+    // After a pause all flows stay, because the other path is no better.
     let again: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, again);
-    // Within a flowlet no flow moves, after it all do.
+    // Flows do not move within a flowlet, and all move after it.
     [7, 7, 0, 7].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let within: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 250 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, within);
     assert!((0..64).all(|flow| send(&net, t_ps + 400 * US, 0, flow * 1_001, 64).0 == 2));
 }
 
-/// Numbers of periods wrap after 2^32 of them, a day: an estimate decays over that all the same, and a late frame leaves it as it is.
+/// Period numbers wrap after 2^32 periods, which is a day: estimates also decay across the wrap,
+/// and a late frame does not change them.
 #[test]
 fn estimates_decay_on_any_day() {
     //= docs/specs/switching.md#SWC-50 congestion metric of a port

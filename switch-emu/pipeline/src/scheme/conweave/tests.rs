@@ -16,7 +16,7 @@ use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne, vec};
 
 const US: u64 = 1_000_000;
-/// Four leaves with four hosts each, under eight spines.
+/// The fabric has four leaves with four hosts each, under eight spines.
 const SPINES: u32 = 8;
 const LEAVES: u32 = 4;
 const SRC: u32 = 0;
@@ -50,7 +50,7 @@ impl Net {
         Self(Chassis::leaf_spine([LEAVES, SPINES, 4], Scheme::ConWeave, SETTINGS))
     }
 
-    /// A packet of a flow leaves the first host for another one, and comes as far as the link to its leaf.
+    /// Sends a packet of a flow from the first host to another one, as far as the link to its leaf.
     fn send_to(&self, t_ps: u64, flow: u32, dst: u32) -> Packet {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(dst), ports: flow, label: 0 };
         self.0.trail.begin(0, false, &key, &PacketFields::default());
@@ -93,12 +93,13 @@ impl Net {
         self.0.state(switch).unwrap().borrow_mut()
     }
 
-    /// The time of a queue of the far switch has come.
+    /// Handles the expiry of a queue of the destination switch.
     fn expire(&self, queue: u32, now_ps: u64) -> Expiry {
         self.state(FAR).expire(queue, now_ps)
     }
 
-    /// A flow that has just been rerouted: a packet of the old path, the TAIL, one of the new path. The first left at 0.
+    /// Returns the packets of a flow that has just been rerouted: one of the old path, sent at 0,
+    /// the TAIL, and one of the new path.
     fn rerouted(&self, flow: u32, dst: u32) -> [Packet; 3] {
         [0, LATE + US, LATE + 2 * US].map(|t_ps| self.send_to(t_ps, flow, dst))
     }
@@ -140,7 +141,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     assert_eq!(moved.kind(), (Kind::Data, true));
     assert_ne!(moved.spine, first.spine);
     assert_eq!(moved.tag().tail_ps, (US + LATE + 1) >> 10 << 10);
-    // Neither time nor the late reply moves it again.
+    // Neither time nor the late reply reroutes it again.
     let times = [3 * LATE, 10 * LATE, 30 * LATE, 60 * LATE, 90 * LATE];
     assert!(times.into_iter().all(|t_ps| {
         let packet = net.send(t_ps);
@@ -177,7 +178,8 @@ fn busy_paths_are_not_chosen() {
         moved[0] += u32::from(rerouted.spine == free);
         moved[1] += u32::from(later.spine != free && later.spine != first);
     }
-    // Two looks find one of eight in 23 % of the cases, which happens twice; after 16 us all are free again.
+    // Two samples find one of eight paths in 23 % of the cases, and there are two attempts; after
+    // 16 us all paths are free again.
     assert!((115..175).contains(&moved[0]), "{moved:?}");
     assert!(moved[1] > 200, "{moved:?}");
     let marked = net.send(400 * US);
@@ -318,7 +320,7 @@ fn a_path_that_routing_takes_away_is_left_at_once() {
 fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
     //= docs/specs/conweave.md#CWV-19 under Reunion
     let net = Net::new();
-    // The way up and the tag of a packet that leaves at `t_ps`.
+    // Returns the uplink and the tag of a packet sent at `t_ps`.
     let send = |t_ps: u64, given: u32| {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(DST), ports: 1, label: 0 };
         net.0.trail.begin(0, false, &key, &PacketFields::default());
@@ -344,11 +346,11 @@ fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
     assert_eq!(net.counts(0).rerouted, 2);
 }
 
-/// What happens in a random history.
+/// A step of a random history.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send,
-    /// The packet or frame at this place among those under way arrives.
+    /// The packet at this position among those in flight arrives.
     Arrive(u8),
     Lose(u8),
     Tell(u8),
@@ -368,7 +370,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The switches beside the model, for one flow.
+/// The switches and the model, for one flow.
 struct Twins {
     net: Net,
     source: model::Source,
@@ -452,7 +454,7 @@ impl Twins {
         self.source.hear(self.now_ps, kind, epoch);
     }
 
-    /// Time passes; queues end at their time.
+    /// Advances the time; a queue whose time has come is released.
     fn wait(&mut self, time_ps: u64) {
         let end_ps = self.now_ps + time_ps;
         if let Some(due_ps) = self.destination.resume_ps.filter(|due_ps| *due_ps <= end_ps) {

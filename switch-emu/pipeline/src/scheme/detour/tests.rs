@@ -1,4 +1,5 @@
-//! Which groups and hosts a frame goes toward; whole ways through a dragonfly are in the frame tables of the fabric.
+//! Choice of the group and the host toward which a frame is sent; complete paths through a
+//! dragonfly are in the frame tables of the fabric.
 
 use super::*;
 use crate::scheme::Groups;

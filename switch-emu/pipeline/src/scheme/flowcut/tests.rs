@@ -1,4 +1,4 @@
-//! Flows over two leaves under four spines, against a list of what is on its way.
+//! Flows over two leaves under four spines, compared with a list of the packets in flight.
 
 use super::*;
 use crate::flow_hash::Key;
@@ -19,7 +19,7 @@ fn two_leaves(scheme: Scheme) -> Chassis {
     Chassis::leaf_spine([2, SPINES, 1], scheme, SETTINGS)
 }
 
-/// Takes a frame from a leaf's host to the other one.
+/// Sends a frame from one leaf's host to the other's.
 fn go(net: &Chassis, from: u32, flow: u64, reply: bool, fields: &PacketFields, frame: &Frame) -> Result<Way, Cause> {
     net.begin(from, flow, reply, fields);
     net.go(Frame { switch: from, flow, checksum: flow as u32, ..*frame }, 1 - from)
@@ -36,13 +36,13 @@ fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> 
     go(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
 }
 
-/// Acknowledges the packet sent at `stamp_ps`, the one before `psn`.
+/// Acknowledges the packet before `psn`, which was sent at `stamp_ps`.
 fn acknowledge(net: &Chassis, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> Way {
     let fields = PacketFields { number: psn, stamp_ps, hops: 3, is_ack: true };
     go(net, 1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
 }
 
-/// Lets `spine` be the one with the shortest queue.
+/// Gives `spine` the shortest queue.
 fn prefer(net: &Chassis, spine: u32) {
     (0..SPINES).for_each(|at| net.waiting[net.port_between(0, 2 + at) as usize].set(u64::from(at != spine) * 50_000));
 }
@@ -60,7 +60,7 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
         assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
         acknowledge(&net, 20 * US, 7, 1, 10 * US);
         assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two are");
-        // A reply that is no acknowledgement, and one of an earlier packet, tell nothing.
+        // A reply that is no ACK, and an ACK of an earlier packet, are ignored.
         let other = PacketFields { stamp_ps: 21 * US, ..PacketFields::default() };
         go(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
         acknowledge(&net, 23 * US, 7, 2, 11 * US);
@@ -79,7 +79,7 @@ fn time_begins_at_0_and_lies_tell_nothing() {
         send(&net, 0, 7, 0).unwrap();
         prefer(&net, 1);
         assert_eq!(send(&net, US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
-        // An echo of a time at which nothing was sent yet.
+        // The echoed time is one at which nothing had been sent.
         assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "nothing drains");
         assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 9 * US, 7, 3, 3 * US);
@@ -106,13 +106,13 @@ fn acknowledgements_go_back_by_the_spine_of_the_data() {
 #[test]
 fn a_flow_drains_when_its_round_trip_times_are_too_long() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
-    // The host's clock is that of the switches, an hour before it or 50 us behind.
+    // The host's clock is equal to that of the switches, an hour ahead or 50 us behind.
     let hosts = [0, 3_600_000_000 * US, 0_u64.wrapping_sub(50 * US)];
     for (net, clock) in BOTH.into_iter().flat_map(|scheme| hosts.map(|clock| (two_leaves(scheme), clock))) {
         let stamp = |t_ps: u64| t_ps.wrapping_add(clock);
         prefer(&net, 1);
         let mut paused = Vec::new();
-        // 50 us first, then 300: six times as long.
+        // The round-trip times are 50 us, then 300: six times as long.
         for psn in 0..40 {
             let t_ps = (100 + psn) * US;
             send_by(&net, (t_ps, stamp(t_ps)), 7, psn).unwrap();
@@ -131,7 +131,7 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
         assert!(!paused[39]);
         prefer(&net, 0);
         assert_eq!(send_by(&net, (500 * US, stamp(500 * US)), 7, 40).unwrap().spine.unwrap(), 0);
-        // Its average is new.
+        // The average has been reset.
         send_by(&net, (501 * US, stamp(501 * US)), 7, 41).unwrap();
         assert_eq!(acknowledge(&net, 550 * US, 7, 41, stamp(500 * US)).detour, 0);
     }
@@ -140,7 +140,7 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
 #[test]
 fn ratio_weight_and_trend_are_settings() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
-    // 50 us, and then 150.
+    // The round-trip times are 50 us, then 150.
     let first = |rule: FlowcutRule| {
         let mut net = two_leaves(Scheme::FlowcutIngress);
         net.switches.iter_mut().for_each(|switch| switch.flowcut = rule);
@@ -173,13 +173,13 @@ fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     acknowledge(&net, 110 * US, 7, 1, 100 * US);
     let paused: Vec<bool> =
         (1..9).map(|psn| acknowledge(&net, 900 * US, 7, psn + 1, (100 + psn) * US).detour == PAUSE).collect();
-    // Packets 7 to 9 are on their way when 7 is the lowest that has not arrived.
+    // When packet 7 is the lowest that has not arrived, 7 to 9 are in flight.
     assert_eq!(paused, [true, true, true, true, true, false, false, false]);
     prefer(&net, 0);
     assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine.unwrap(), 1);
 }
 
-/// The set of a flow at the first switch.
+/// Returns the set of a flow in the table of the first switch.
 fn set_of(net: &Chassis, flow: u64) -> u32 {
     net.trail.begin(0, false, &Key { addresses: flow, ports: 0, label: 0 }, &PacketFields::default());
     (mix(net.trail.flow() ^ net.switches[0].salt) >> 32) as u32 % 512
@@ -202,7 +202,7 @@ fn flows_of_a_set_that_was_never_full_take_the_least_loaded_port() {
     }
 }
 
-/// Those of the flows, taken one after another, that find the places of their set taken, and are as asked for.
+/// Returns the wanted flows that find their set full when the flows start one after the other.
 fn without_an_entry(net: &Chassis, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -> Vec<u64> {
     let mut sets: HashMap<u32, u32> = HashMap::new();
     let is_without = |flow: &u64| {
@@ -221,7 +221,7 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
         let (switch, frame) = (&net.switches[0], Frame { flow, ..FRAME });
         hashed::rank(switch, &crate::routes::Routes::group(&net, 0, 0, 1).unwrap(), frame.flow)
     };
-    // More flows than entries, all on their way.
+    // There are more flows than entries, all with packets in flight.
     let flows: Vec<u64> = (1..4_000).map(mix).collect();
     prefer(&net, 2);
     let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine.unwrap() != 2;
@@ -229,7 +229,8 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     assert_eq!(without, without_an_entry(&net, &flows, |flow| hash(flow) != 2));
     assert!(without.len() > 500, "{}", without.len());
     assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine.unwrap() == hash(*flow)));
-    // Entries become free: the flows that had none still go by their hash until nothing is on its way.
+    // When entries become free, flows without one still use their hash until none of their packets
+    // is in flight.
     let has_entry = |flow: &&u64| !without.contains(flow);
     for flow in flows.iter().filter(has_entry) {
         acknowledge(&net, 20 * US, *flow, 1, 10 * US);
@@ -246,10 +247,10 @@ fn a_flow_whose_port_is_gone_waits() {
         send(&net, 10 * US, 7, 0).unwrap();
         net.most_ports.set(3);
         assert_eq!(send(&net, 11 * US, 7, 1), Err(Cause::NoRoute));
-        // The test's longest time is 100 us.
+        // The maximum round-trip time of the test is 100 us.
         assert_eq!(send(&net, 110 * US, 7, 1), Err(Cause::NoRoute));
         assert_ne!(send(&net, 111 * US, 7, 1).unwrap().spine.unwrap(), 3);
-        // With an acknowledgement it goes on at once.
+        // After an ACK the flow continues at once.
         net.most_ports.set(4);
         send(&net, 300 * US, 9, 0).unwrap();
         net.most_ports.set(3);
@@ -259,8 +260,9 @@ fn a_flow_whose_port_is_gone_waits() {
 }
 
 proptest! {
-    /// Random packets and acknowledgements of a few flows: a flow changes its spine only when its list is empty, and then takes the least
-    /// loaded; the count of flows with something on its way is that of lists that are not empty.
+    /// Random packets and ACKs of a few flows, compared with lists of packets in flight: a flow
+    /// changes its spine only when its list is empty, and then takes the least loaded one; the
+    /// count of flows with packets in flight is the number of lists that are not empty.
     #[test]
     fn histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
         for net in BOTH.map(two_leaves) {
@@ -277,7 +279,7 @@ proptest! {
                     spines[*flow as usize] = spine;
                     list.push(t_ps);
                 } else if !list.is_empty() {
-                    // Of the packet in the middle: those before it have arrived too.
+                    // Acknowledges the packet in the middle: those before it have arrived too.
                     let arrived = list.len() / 2;
                     let stamp_ps = list[arrived];
                     list.drain(..=arrived);
@@ -292,8 +294,8 @@ proptest! {
     }
 }
 
-/// Sends a packet from host 0 to host 3, in the next group, while something waits on the shortest way. Returns the group whose number it
-/// notes, and the groups that it crosses.
+/// Sends a packet from host 0 to host 3, in the next group, while the shortest path has a queue.
+/// Returns the group in its note, and the groups that it crosses.
 fn detour_of(net: &Chassis, t_ps: u64, flow: u64) -> (u32, Vec<u32>) {
     net.fill(net.port_between(0, 2), Frame { time_ps: t_ps, len: 20_000, ..FRAME });
     net.begin(0, flow, false, &PacketFields { stamp_ps: t_ps, ..PacketFields::default() });

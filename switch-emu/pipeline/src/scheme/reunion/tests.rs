@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne};
 
-/// Two flows from different leaves to one, over one spine, with a frame every `gap_ps`; notes what each takes, by interval.
+/// Two flows from different leaves to one, over one spine, with a frame per microsecond each.
 struct Collision {
     fabric: Chassis,
     flows: [(u32, u32, u32); 2],
@@ -27,7 +27,7 @@ impl Collision {
         Self { fabric, flows, t_ps: 0 }
     }
 
-    /// Sends for so long; returns the spines of both flows, in the order in which they first took them.
+    /// Sends for `time_ps`; returns the spines of both flows, in the order of first use.
     fn run(&mut self, time_ps: u64, replies: bool) -> [Vec<u32>; 2] {
         let mut taken = [Vec::new(), Vec::new()];
         let end_ps = self.t_ps + time_ps;
@@ -57,7 +57,7 @@ fn elephants_that_collide_are_parted() {
     //= docs/specs/reunion.md#REU-15 rerouting
     //= docs/specs/reunion.md#REU-17 notification frames
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
-    // In the first interval they collide, in the second the source is told.
+    // In the first interval they collide; in the second the source is notified.
     assert_eq!(collision.run(2 * INTERVAL_PS, false), [[1], [1]]);
     let [first, second] = collision.run(3 * INTERVAL_PS, false);
     assert!(first.len() + second.len() <= 3, "one of the two moves, once: {first:?}, {second:?}");
@@ -110,7 +110,7 @@ fn a_pause_gives_a_flow_back_to_the_base() {
     assert_eq!(collision.run(1_000_000, false)[which], short[which]);
     collision.t_ps += 502_000_000;
     assert_eq!(moved(&collision.run(1_000_000, false)), None);
-    // More than half of the time after which times of the table wrap.
+    // The pause exceeds half of the period after which times of the table wrap.
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
     collision.run(6 * INTERVAL_PS, false);
     collision.t_ps += 1_500_000_000_000_000;
@@ -151,7 +151,8 @@ fn replies_and_neighbours_are_not_counted() {
 fn the_first_bottleneck_is_the_one_that_is_told() {
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     let fabric = fabric();
-    // Two flows of one leaf to two hosts of another, over one spine: their first link and their second both collide.
+    // Two flows of one leaf to two hosts of another, over one spine: both their first and their
+    // second links collide.
     let flows = [(0, 12), (1, 13)].map(|(src, dst)| (fabric.flow_over(2, src, dst), src, dst));
     let mut last = ReunionNote::default();
     for t in 0..3_000 {
@@ -174,7 +175,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
             let here = fabric.here(1, 3, dst);
             destination::arrive(&here, ReunionNote::data(spine + 1, true).further()).unwrap();
         };
-        // One over spine 0; two over spine 1, each with several frames.
+        // One flow over spine 0; two over spine 1, each with several frames.
         (0..5).for_each(|_| elephant(1, 0, 12, 0));
         (0..5).for_each(|_| elephant(2, 4, 13, 1));
         (0..5).for_each(|_| elephant(3, 8, 14, 1));
@@ -199,7 +200,7 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
 }
 
-/// Links with port numbers that differ by multiples of the number of places.
+/// Links whose port numbers differ by multiples of the number of slots.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[test]
 fn links_of_one_place_are_all_told_of() {
@@ -214,7 +215,7 @@ fn links_of_one_place_are_all_told_of() {
     assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, but of a fifth");
 }
 
-/// While four others have its places, a key is not counted, and they keep their values.
+/// While four other keys occupy its slots, a key is not counted, and they keep their values.
 //= docs/specs/reunion.md#REU-4 tables of an interval
 #[test]
 fn a_full_table_keeps_the_keys_that_it_has() {
@@ -246,7 +247,8 @@ fn a_mark_hides_no_collision() {
     assert!(table.value(5) >= memory::MARKED, "it stays marked");
 }
 
-/// A flow that was moved may be told again, but not in the same interval; what waits for its next frame is not put off.
+/// A rerouted flow may be notified again, but not in the same interval; a pending notification is
+/// not delayed.
 //= docs/specs/reunion.md#REU-15 rerouting
 #[test]
 fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
@@ -261,7 +263,7 @@ fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
     assert_eq!((notified, known.path()), ([0, 4, 4, 7], 0x0102));
 }
 
-/// Whom a destination switch sends frames of its own, after collisions on two links.
+/// Returns the destinations of a switch's notification frames after collisions on two links.
 fn told_after_collisions(ride: bool) -> Vec<u32> {
     let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
     let memory = fabric.memory(3);
@@ -279,7 +281,8 @@ fn told_after_collisions(ride: bool) -> Vec<u32> {
 }
 
 proptest! {
-    /// Against a count of each flow: never less, and rarely much more (Cormode and Muthukrishnan, theorem 1).
+    /// Compared with exact counts: never less, and rarely much more (Cormode and Muthukrishnan,
+    /// theorem 1).
     //= docs/specs/reunion.md#REU-5 the sketch
     #[test]
     fn the_sketch_is_that_of_its_paper(flows in prop::collection::vec(0u64..5_000, 1..20_000), seed: u64) {
@@ -292,17 +295,18 @@ proptest! {
             *exact.entry(name).or_default() += 1;
             told.insert(name, sketch::count(&memory, name, 5).unwrap());
         }
-        // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability below 2^-a.
+        // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability
+        // below 2^-a.
         let slack = 2 * flows.len() as u64 / u64::from(regions::ENTRIES);
         let above = exact.iter().filter(|(name, count)| told[name] > **count + slack).count();
         prop_assert!(exact.iter().all(|(name, count)| told[name] >= *count));
         prop_assert!(above * 100 <= exact.len() + 99, "{above} of {}", exact.len());
-        // The next interval has a sketch of its own.
+        // The next interval has a new sketch.
         let name = crate::hash::mix(flows[0] ^ seed);
         prop_assert_eq!(sketch::count(&memory, name, 6), Some(1));
     }
 
-    /// Elephants are those flows that sorting finds to be the largest, as far as powers of two tell flows apart.
+    /// Elephants are the largest flows by sorting, to the resolution of powers of two.
     //= docs/specs/reunion.md#REU-6 elephants
     #[test]
     fn elephants_are_the_largest_flows(sizes in prop::collection::vec(1u64..3_000, 1..40)) {
@@ -321,18 +325,19 @@ proptest! {
         let large = count(2);
         let mut sorted = sizes.clone();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
-        // Of four ways up with a tolerance of 1. As many as there are at most, and more where the largest are alike.
+        // Four uplinks with a tolerance of 1: at most four flows, or more if the largest are in one
+        // class.
         let class = |size: u64| 64 - size.leading_zeros();
         let top = class(sorted[0]);
         let least = (1..=top).find(|least| sizes.iter().filter(|size| class(**size) >= *least).count() <= 4).unwrap_or(top);
-        // Classes without flows are the same as the one above.
+        // An empty class is equivalent to the one above.
         let least = (least..=top).find(|least| sizes.iter().any(|size| class(*size) == *least)).unwrap();
         let expected: Vec<bool> = sizes.iter().map(|size| class(*size) >= least).collect();
         prop_assert_eq!(large, expected, "{:?}", sizes);
         prop_assert_eq!((0..10).filter(|_| sketch::admit(&memory, 2).unwrap()).count(), 4, "no more than these");
     }
 
-    /// Against a map, as long as no key finds its places taken.
+    /// Compared with a map, as long as no set of slots is full.
     //= docs/specs/reunion.md#REU-4 tables of an interval
     #[test]
     fn a_ledger_is_a_map_that_empties_itself(
@@ -354,7 +359,7 @@ proptest! {
         }
     }
 
-    /// Algorithm 2, with a break after the path that was found, over all paths of a leaf-spine.
+    /// Compared with algorithm 2, stopped at the first path found, over all paths of a leaf-spine.
     //= docs/specs/reunion.md#REU-16 an available path
     #[test]
     fn a_path_is_found_if_algorithm_2_finds_one(

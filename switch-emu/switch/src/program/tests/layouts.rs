@@ -1,10 +1,12 @@
-//! Structs passed by pointer in the objects have no padding: Linux 5.15 rejects uninitialised bytes of the stack.
+//! Structs passed by pointer in the objects have no padding: Linux 5.15 rejects uninitialised bytes
+//! of the stack.
 
 use super::super::object::{Compiled, STEER, SWITCH};
 use libbpf_rs::btf::types::{Array, Composite, Enum, Int, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
 
-/// Every struct of the objects' type information: the parameters of global functions, keys and values of maps.
+/// Checks every struct in the objects' type information: parameters of global functions, keys and
+/// values of maps.
 #[test]
 fn no_struct_of_the_objects_has_padding() {
     for Compiled { name, bytes } in [SWITCH, STEER] {
