@@ -133,7 +133,8 @@ mod tests {
         }
     }
 
-    /// The settings of units that systemd 252 has and ours use: it ignores others, with a line in the journal.
+    /// The settings of systemd 252 that our units use: systemd ignores unknown ones, and logs a
+    /// line in the journal.
     const SETTINGS: &str = "Description Documentation Wants After EnvironmentFile ExecStart Restart RestartSec KillSignal SuccessExitStatus \
         DynamicUser LoadCredential AmbientCapabilities CapabilityBoundingSet LimitMEMLOCK StateDirectory NoNewPrivileges ProtectSystem ProtectHome \
         PrivateTmp PrivateDevices DevicePolicy DeviceAllow ProtectKernelTunables ProtectKernelModules ProtectKernelLogs ProtectControlGroups \
@@ -155,7 +156,7 @@ mod tests {
             let [start] = pairs.iter().filter(|pair| pair.0 == "ExecStart").collect::<Vec<_>>()[..] else {
                 panic!("{} starts no single command", unit.display())
             };
-            // The tunnel's own are in its file of options, without which it does not start.
+            // The options of the tunnel are in its options file, without which it does not start.
             let options =
                 if start.1.contains(" tunnel ") { "--peer 10.0.0.2 --address 10.9.0.1/24 --name spray0" } else { "" };
             let line = start.1.replace("%i", "eth1").replace("%d", "/run/credentials").replace("$OPTIONS", options);

@@ -1,7 +1,8 @@
-//! `spray send` beside the kernel's TCP, beside itself, and beside single datagrams, over plain Linux routers: `cargo xtask real-network` runs it and keeps
-//! what it prints.
+//! Fairness of `spray send` in competition with the kernel's TCP, with itself and with single
+//! datagrams, over plain Linux routers: `cargo xtask real-network` runs it and records its output.
 //!
-//! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP, both separated by commas; `all` for all.
+//! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP,
+//! both separated by commas; `all` for all.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -13,9 +14,9 @@ use spray_tests::real_network::{CUBIC, Contender, Guest, Rivals, Rounds, Shares,
 use spray_tests::routers::{RouterQueue, Routers};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
-/// Bytes of a transfer that goes on for some seconds.
+/// Bytes of a transfer that lasts some seconds.
 const LONG: usize = 128_000_000;
-/// Connections of TCP over each spine.
+/// The number of TCP connections over each spine.
 const EACH: usize = 2;
 const QUEUES: [(&str, RouterQueue); 5] = [
     ("marked", RouterQueue::MARKED),
@@ -59,7 +60,8 @@ fn main() {
     beside_datagrams(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// How long single datagrams take beside each contender, over each kind of queue.
+/// Measures the latency of single datagrams during a transfer of each contender, over each kind of
+/// queue.
 fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     let file = Content::new(LONG);
     let mut routers = Routers::new()?;
@@ -95,7 +97,8 @@ fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -
     Ok(())
 }
 
-/// Two of ours at once, over each kind of queue: with the same round-trip time, and with 5 ms more for the second.
+/// Measures two of our transfers at the same time, over each kind of queue: with the same
+/// round-trip time, and with 5 ms more for the second.
 fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     const FAR: Duration = Duration::from_millis(5);
     let file = Content::new(LONG);
@@ -124,7 +127,7 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
     Ok(())
 }
 
-/// The shares of some rounds; bold where in the median a connection has less than half of a fair share.
+/// Formats the shares of the rounds; bold if a connection's median is below half of a fair share.
 fn cell(rounds: &[Shares]) -> String {
     let of = |figure: fn(&Shares) -> Option<f64>| rounds.iter().map(figure).collect::<Rounds>();
     let ours = of(|shares| shares.ours);

@@ -1,4 +1,5 @@
-//! Machines that run one switch of a fabric each, as users of `spray switch --node` have them, joined by veth that the test makes by `ip`.
+//! Machines that run one switch of a fabric each, as with `spray switch --node`, joined by veth
+//! pairs created with `ip`.
 
 use std::process::Command;
 
@@ -10,16 +11,17 @@ use crate::machines::{Machines, ip};
 use crate::running::wait_until;
 use crate::{scenarios, spray};
 
-/// The switches of `pod.toml`, each a machine of its own, and four hosts, each with a namespace.
+/// The switches of `pod.toml`, each a separate machine, and four hosts, each in a namespace.
 pub struct Boxes {
     prefix: String,
 }
 
-/// Those switches.
+/// The names of the switches.
 pub const SWITCHES: [&str; 4] = ["leaf0", "leaf1", "spine0", "spine1"];
 
 impl Boxes {
-    /// The boxes' interfaces are called after what is at their other end. Hosts have `eth0`, and the addresses of [`Machines`]'s.
+    /// Creates the boxes. Their interfaces are named after the node at the other end. Hosts have
+    /// `eth0`, and the addresses of [`Machines`]'s.
     pub fn new(name: &str) -> Self {
         let this = Self { prefix: format!("test-{}-{name}", std::process::id()) };
         let hosts: Vec<String> = (0..4).map(|host| format!("h{host}")).collect();
@@ -38,7 +40,7 @@ impl Boxes {
         this
     }
 
-    /// A cable between two nodes, each with the name of its interface.
+    /// Creates a cable between two nodes, with the names of their interfaces.
     fn cable(&self, (a, at_a): (&str, &str), (b, at_b): (&str, &str)) {
         let [a, b] = [a, b].map(|node| self.place(node));
         ip(&format!("link add {at_a} netns {a} type veth peer name {at_b} netns {b}"));
@@ -46,7 +48,7 @@ impl Boxes {
         ip(&format!("-n {b} link set {at_b} up"));
     }
 
-    /// Has all interfaces take packets of so many bytes.
+    /// Sets the MTU of all interfaces.
     pub fn set_mtu(&self, bytes: u32) {
         let set =
             |node: &str, interface: &str| ip(&format!("-n {} link set {interface} mtu {bytes}", self.place(node)));
@@ -56,7 +58,7 @@ impl Boxes {
         }
     }
 
-    /// What a switch has cables to.
+    /// Returns the nodes that a switch has cables to.
     fn ends(switch: &str) -> &'static [&'static str] {
         match switch {
             "leaf0" => &["h0", "h1", "spine0", "spine1"],
@@ -65,17 +67,17 @@ impl Boxes {
         }
     }
 
-    /// The network namespace of a host or a switch.
+    /// Returns the network namespace of a host or a switch.
     pub fn place(&self, node: &str) -> String {
         format!("{}-{node}", self.prefix)
     }
 
-    /// Has a machine play its switch; returns what it says.
+    /// Starts the switch of a machine; returns exit code, standard output and standard error.
     pub fn play(&self, switch: &str, more: &[&str]) -> (i32, String, String) {
         self.play_by(spray(), switch, more)
     }
 
-    /// As [`Boxes::play`], by a command that runs `spray`.
+    /// As [`Boxes::play`], with a command that runs `spray`.
     pub fn play_by(&self, command: Command, switch: &str, more: &[&str]) -> (i32, String, String) {
         let (name, file) = (self.place(switch), scenarios().join("pod.toml").display().to_string());
         let ports: Vec<String> = Self::ends(switch).iter().map(|end| format!("{end}={end}@{name}")).collect();
@@ -84,7 +86,7 @@ impl Boxes {
         run_by(command, &[&arguments[..], more].concat())
     }
 
-    /// Has all machines play their switches, and waits until they hear each other.
+    /// Starts the switches of all machines, and waits until their cables are connected.
     pub fn play_all(&self, more: &[&str]) {
         for switch in SWITCHES {
             let (code, said, errors) = self.play(switch, more);
@@ -93,36 +95,36 @@ impl Boxes {
         wait_until("the boxes to hear each other", || SWITCHES.iter().all(|switch| self.hears(switch)));
     }
 
-    /// What `spray switch` says of a box.
+    /// Returns the state of a box as reported by `spray switch`.
     pub fn shown(&self, switch: &str) -> Value {
         let (code, said, errors) = run(&["switch", "--json", "--name", &self.place(switch)]);
         assert_eq!(code, 0, "{errors}");
         serde_json::from_str(&said).unwrap()
     }
 
-    /// Whether it hears who is at the other ends of all its cables.
+    /// Returns whether the box receives the messages of the nodes at all of its cables.
     pub fn hears(&self, switch: &str) -> bool {
         let shown = self.shown(switch);
         shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "heard")
     }
 
-    /// The links of a box that `links` means, after these changes.
+    /// Applies changes to the links of a box that match `links`; returns these links.
     pub fn links(&self, switch: &str, links: &str, changes: &[&str]) -> Vec<Value> {
         deployment::links(&self.place(switch), links, changes)
     }
 
-    /// What these links of a box have carried.
+    /// Returns the bytes that these links of a box have carried.
     pub fn bytes(&self, switch: &str, links: &str) -> u64 {
         deployment::sum(&self.place(switch), links, "bytes")
     }
 
-    /// Sends over TCP from one host to another.
+    /// Sends bytes over TCP from one host to another.
     pub fn exchange(&self, from: usize, to: usize, v6: bool, bytes: usize) {
         let [own, other] = [from, to].map(|host| self.place(&format!("h{host}")));
         exchange(&own, &other, Machines::address(to, v6), bytes);
     }
 
-    /// What goes on at both spines while h0 and h2 exchange bytes.
+    /// Returns the bytes forwarded by both spines while h0 and h2 exchange data.
     fn carried(&self) -> [u64; 2] {
         let bytes = || {
             ["spine0", "spine1"].map(|spine| {
@@ -131,24 +133,24 @@ impl Boxes {
             })
         };
         let before = bytes();
-        // Several flows: ECMP takes one path for each.
+        // Several flows, because ECMP selects one path per flow.
         (0..6).for_each(|_| self.exchange(0, 2, false, 20_000));
         let after = bytes();
         [after[0] - before[0], after[1] - before[1]]
     }
 
-    /// Waits until all goes over one spine, from every sender.
+    /// Waits until one spine carries all traffic in both directions.
     pub fn assert_only_by(&self, spine: &str) {
         let other = usize::from(spine == "spine0");
         wait_until("the other spine to be avoided", || self.carried()[other] == 0);
     }
 
-    /// Waits until both spines carry something again.
+    /// Waits until both spines carry traffic again.
     pub fn assert_by_both(&self) {
         wait_until("both spines to be used", || self.carried().iter().all(|bytes| *bytes > 0));
     }
 
-    /// Removes all boxes' switches; their interfaces are as they were.
+    /// Removes the switches of all boxes; checks that their interfaces are restored.
     pub fn down(&self) {
         for switch in SWITCHES {
             let (code, _, errors) = run(&["down", &self.place(switch)]);
@@ -164,7 +166,7 @@ impl Boxes {
 impl Drop for Boxes {
     fn drop(&mut self) {
         for switch in SWITCHES {
-            // In a test that passes it has gone already.
+            // Fails in a test that passes, which has removed it.
             let _ = spray().args(["down", &self.place(switch)]).output();
         }
         for name in SWITCHES.iter().copied().chain(["h0", "h1", "h2", "h3"]) {

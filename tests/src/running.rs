@@ -1,4 +1,4 @@
-//! Processes of the command under test, and files for them.
+//! Processes of the tested command, and files for them.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::io::{Read, Write};
@@ -11,25 +11,25 @@ use rand_core::RngCore;
 use spray_core::rng;
 use spray_test_support::Folder;
 
-/// A file of `bytes` bytes without a pattern.
+/// Creates a file of `bytes` random bytes.
 pub fn payload(folder: &Folder, bytes: usize) -> PathBuf {
     folder.file("payload", content(0, bytes)).into()
 }
 
-/// A new folder in `folder`, for what is received.
+/// Creates a folder in `folder`, for received files.
 pub fn inbox(folder: &Folder) -> PathBuf {
     let path = folder.path().join("in");
     std::fs::create_dir(&path).unwrap();
     path
 }
 
-/// A process that does not outlive its test.
+/// A process that is killed when dropped.
 pub struct Running(pub Child);
 
-/// How long something may take on a slow and busy machine, before it counts as never happening.
+/// The maximum time to wait for an event on a slow and busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -44,10 +44,11 @@ impl Running {
         self.until("listening on ")
     }
 
-    /// Waits until this process, whose standard error is a pipe, has said this in a line there.
+    /// Waits until this process, whose standard error is a pipe, has written a line that contains
+    /// `said_so`.
     pub fn until(mut self, said_so: &str) -> Self {
         let stderr = self.0.stderr.as_mut().expect("a piped standard error");
-        // No more is read than that line.
+        // Reads no further than that line.
         let (mut said, mut byte) = (Vec::new(), [0]);
         while !(said.ends_with(b"\n") && String::from_utf8_lossy(&said).contains(said_so)) {
             let ended = stderr.read(&mut byte).unwrap() == 0;
@@ -57,14 +58,14 @@ impl Running {
         self
     }
 
-    /// A field of its `/proc/PID/status` in KiB, such as `VmHWM:`; 0 once it has ended.
+    /// Returns a field of its `/proc/PID/status` in KiB, such as `VmHWM:`; 0 once it has ended.
     pub fn kib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
         let value = status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB"));
         value.map_or(0, |kib| kib.parse().unwrap())
     }
 
-    /// Whether it goes on.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
     }
@@ -75,13 +76,13 @@ impl Running {
         self.0.wait().unwrap()
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills it, and waits until it has ended.
     pub fn kill(&mut self) {
         self.0.kill().unwrap();
         self.end();
     }
 
-    /// What it said on standard error, once it has ended.
+    /// Returns its standard error after it has ended.
     pub fn said(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut stderr) = self.0.stderr.take() {
@@ -93,20 +94,20 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // In a test that passes it has already ended.
+        // Fails in a test that passes, in which it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Bytes without a pattern, others for another seed.
+/// Returns random bytes that depend on the seed.
 pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     let mut content = vec![0; bytes];
     rng::stream(seed, 0).fill_bytes(&mut content);
     content
 }
 
-/// Sends so many bytes each way over the two ends of a connection, all at once, and compares what arrives.
+/// Sends bytes in both directions of a connection at the same time, and compares what arrives.
 pub fn both_ways(ends: [TcpStream; 2], bytes: usize) {
     let talk = |stream: &TcpStream, send: Vec<u8>, expected: Vec<u8>| {
         let patience = Some(Duration::from_secs(30));

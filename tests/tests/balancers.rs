@@ -8,7 +8,7 @@ use spray_test_support::Folder;
 use spray_tests::{assert_sound, run_on, scenarios, shared_turn, small, spray, testbed};
 
 const BYTES: &str = "256 KiB";
-/// An uplink that drops every frame for a while, which is shorter than the time after which an ECMP flow on it gives up.
+/// An uplink that drops every frame for a time shorter than the give-up time of an ECMP flow on it.
 const SILENT: &str = "[[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 10\nuntil_us = 100\naction = \"silent-drop\"\n";
 
 #[test]
@@ -20,7 +20,8 @@ fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
         let result = run_on(&testbed, &healthy, balancer).unwrap();
         assert_eq!(result.balancer, balancer.name());
         assert_sound(&result);
-        // One path reorders nothing, and neither does a balancer that drains before it changes its path.
+        // A single path does not reorder, nor does a balancer that drains before it changes its
+        // path.
         if matches!(balancer.name(), "ecmp" | "flowcut") {
             assert_eq!(result.counted().1.order.reordered, 0, "{balancer}");
         }

@@ -1,4 +1,5 @@
-//! Networks that change while a command runs, or that are not yet as they will be: links, addresses, names and namespaces, rules by source.
+//! Networks that change while a command runs, or that become ready later: links, addresses, names
+//! and namespaces, rules by source.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -44,7 +45,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
     }
 }
 
-/// The Ethernet address of a side's `eth0`.
+/// Returns the Ethernet address of a side's `eth0`.
 fn mac(pair: &Pair, side: usize) -> String {
     let shown = text(&shown(pair, side, "-o link show dev eth0").stdout);
     shown.split("link/ether ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address").into()
@@ -66,7 +67,7 @@ fn a_transfer_goes_on_when_an_ethernet_address_changes() {
     assert!(arrived, "{said:?}");
 }
 
-/// Without the kernel's routes, too.
+/// Also without routes in the kernel.
 #[test]
 fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
     let Some(_turn) = shared_turn() else { return };
@@ -112,7 +113,7 @@ fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
     assert!(!arrived && said.contains("interface eth0 was removed, or spray's XDP program was detached"), "{said}");
 }
 
-/// Where only a rule by source leads to the peer.
+/// The peer is reachable only through a rule by source.
 #[test]
 fn a_rule_by_source_holds_for_the_address_that_is_given() {
     let Some(_turn) = shared_turn() else { return };
@@ -152,7 +153,7 @@ fn who_refuses_a_connection_by_icmp_is_named_at_once() {
     let pair = Pair::new("icmp").unwrap();
     ip(&pair, 0, &format!("route add 10.99.0.9/32 via {PEER}"));
     ip(&pair, 1, "route add prohibit 10.99.0.9/32");
-    // Without the last two the kernel would answer some of the attempts only.
+    // Without the last two settings the kernel would answer only some of the attempts.
     for setting in ["net.ipv4.ip_forward=1", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"] {
         assert!(pair.command(1, Path::new("sysctl")).args(["-qw", setting]).status().unwrap().success());
     }

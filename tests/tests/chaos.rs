@@ -1,8 +1,9 @@
-//! `spray send` and `spray recv` with keys while links, processes and the machine fail as a seed says.
+//! `spray send` and `spray recv` with keys while links, processes and the machine fail at random.
 //!
-//! `CHAOS_SEED` (1) and `CHAOS_SECONDS` (120) determine what happens; by hand, with the program in the same profile:
-//! `CHAOS_SECONDS=1800 CHAOS_SEED=7 cargo test --profile quick -p spray-tests --test namespaces -- --ignored --nocapture chaos::`.
-//! `CHAOS_ONLY=N` leaves out all episodes but one. The system's clock is left alone: the other programs of the machine need it.
+//! `CHAOS_SEED` (1) and `CHAOS_SECONDS` (120) determine the events; manually, with the program in
+//! the same profile: `CHAOS_SECONDS=1800 CHAOS_SEED=7 cargo test --profile quick -p spray-tests
+//! --test namespaces -- --ignored --nocapture chaos::`. `CHAOS_ONLY=N` runs a single episode. The
+//! system's clock is not changed, because other programs of the machine need it.
 #![expect(clippy::disallowed_methods, reason = "it ends after the time that it is given")]
 
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ fn what_is_reported_as_delivered_is_there_whatever_happens() {
     let mut told = Told { seed, seconds, episodes: Vec::new() };
     let begun = Instant::now();
     let mut run = Run::new(seed);
-    // A failing transfer takes its time: the end of the list may be left out.
+    // Failing transfers take longer than planned: the end of the list may be omitted.
     let only = number("CHAOS_ONLY", u64::MAX);
     for episode in episodes(seed, seconds).into_iter().filter(|it| only == u64::MAX || it.number == only) {
         if begun.elapsed() > Duration::from_secs(seconds) {
@@ -34,7 +35,7 @@ fn what_is_reported_as_delivered_is_there_whatever_happens() {
     assert!(figures.transfers[0] > told.episodes.len() as u64, "too little happened");
 }
 
-/// Tells how to repeat a run that fails.
+/// Prints how to repeat a run that fails.
 struct Told {
     seed: u64,
     seconds: u64,

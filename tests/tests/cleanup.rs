@@ -1,4 +1,5 @@
-//! Nothing is left behind after a run, a panic or a signal; after a kill `clean` removes what is left.
+//! Nothing is left behind after a run, a panic or a signal; after SIGKILL `clean` removes the
+//! remains.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +17,7 @@ use spray_test_support::Folder;
 use spray_tests::running::wait_until;
 use spray_tests::{namespaces_of, scenarios, small, spray, testbed, turn};
 
-/// Set in the child that is to be killed.
+/// Set in the child process that is killed.
 const CHILD: &str = "SPRAY_TESTS_CHILD";
 
 #[test]
@@ -51,7 +52,7 @@ fn a_panic_in_the_middle_of_a_run_removes_everything() {
 #[test]
 fn the_stop_flag_ends_a_run() {
     let Some(_turn) = turn() else { return };
-    // To its end it would take minutes.
+    // A complete run would take minutes.
     let scenario = small("1 MiB", "[emulation]\ndilation = 1000000\n");
     let testbed = testbed(&scenario);
     let stop = AtomicBool::new(true);
@@ -94,7 +95,7 @@ fn a_reader_that_leaves_leaves_nothing() {
     assert_eq!((status.signal(), namespaces_of(child.id())), (Some(Signal::SIGPIPE as i32), Vec::new()));
 }
 
-/// The child of the next test: not a test of its own.
+/// The child process of the next test; does nothing when run as a test.
 #[test]
 fn stands_until_killed() {
     if std::env::var_os(CHILD).is_some() {

@@ -1,4 +1,4 @@
-//! What fails by name does the same on both engines, hosts' own links included.
+//! Named failures have the same effect on both engines, including those of hosts' links.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{FlowFigures, Incomplete, RunResult};
@@ -7,12 +7,13 @@ use spray_experiments::sim::Simulation;
 use spray_fabric::Bin;
 use spray_tests::{in_time, small, testbed, turn};
 
-/// The engines' completion times, in per cent of the simulator's.
+/// The maximum difference of the engines' completion times, in per cent of the simulator's.
 const TIMES_PERCENT: f64 = 5.0;
-/// Frames that a link drops while senders do not know: it depends on which frames come first.
+/// The maximum difference of frames dropped by a link before senders detect it, which depends on
+/// the order of frames.
 const DROPS_PERCENT: f64 = 15.0;
 
-/// The run of `scenario` by packets, and in the simulator.
+/// Runs `scenario` with packets, and in the simulator.
 fn both(scenario: &Scenario) -> [RunResult; 2] {
     [in_time(&testbed(scenario), scenario, scenario.transport.balancer[0]), simulated(scenario)]
 }
@@ -21,7 +22,7 @@ fn simulated(scenario: &Scenario) -> RunResult {
     Simulation::new(scenario).run(scenario.transport.balancer[0], scenario.seed, &[]).unwrap()
 }
 
-/// The runs of a fabric with these link events, and random paths.
+/// Runs a fabric with these link events, and random paths.
 fn failing(events: &str) -> [RunResult; 2] {
     let mut scenario = small("1 MiB", events);
     scenario.transport.balancer = vec![BalancerKind::Ops];
@@ -34,7 +35,7 @@ fn assert_alike(what: &str, [emulated, simulated]: [f64; 2], percent: f64) {
     assert!(differs <= percent, "{what}: {emulated:.1}, simulated {simulated:.1}");
 }
 
-/// Ports that silently dropped frames, and how many all of them.
+/// Returns the ports that silently dropped frames, and the number of these frames.
 fn silent(result: &RunResult) -> (Vec<&str>, f64) {
     let ports = result.ports.iter().filter(|port| port.counters.drops_silent > 0);
     let mut names: Vec<_> = ports.clone().map(|port| port.name.as_str()).collect();
@@ -77,7 +78,8 @@ fn a_hosts_own_link_fails_as_others_do() {
     assert_alike("frames lost", runs.each_ref().map(lost), 40.0);
 }
 
-/// A host that is cut off gets neither data nor ACKs. The flows to it and from it are given up, or cut off where the run ends before.
+/// A disconnected host receives neither data nor ACKs. The flows to it and from it are given up, or
+/// cut off if the run ends before.
 #[test]
 fn a_flow_that_does_not_complete_has_its_reason() {
     let Some(_turn) = turn() else { return };
@@ -105,7 +107,7 @@ fn a_flow_that_does_not_complete_has_its_reason() {
             "{}",
             run.engine
         );
-        // The xdp engine looks at the time now and then.
+        // The xdp engine checks the time limit at intervals.
         let slowest_us = s.flows.fct_max_us.unwrap();
         assert!((500.0..700.0).contains(&slowest_us), "{}: {slowest_us}", run.engine);
         let cut = run.flows.iter().find(|flow| flow.dst == "h2").unwrap();
@@ -113,7 +115,7 @@ fn a_flow_that_does_not_complete_has_its_reason() {
     }
 }
 
-/// And totals of reordered packets are those of the flows: retransmissions and duplicates are in neither.
+/// The totals of reordered packets are the sums over flows, without retransmissions and duplicates.
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 //= docs/specs/transport.md#TRN-58 reordering
 #[test]

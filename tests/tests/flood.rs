@@ -1,4 +1,4 @@
-//! `spray recv` while somebody floods its link with hostile frames.
+//! `spray recv` while an attacker floods its link with hostile frames.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,12 +10,13 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{namespaces_of, spray, turn};
 
-/// What `docs/security.md` promises: the receiver's memory at its most, and bytes to an unproven address for one from it.
+/// The limits stated in `docs/security.md`: the receiver's maximum memory, and the bytes sent to an
+/// unvalidated address per byte received.
 const MOST_MEMORY_KIB: u64 = 64 << 10;
 const MOST_ANSWERED: u64 = 3;
-/// Frames a millisecond.
+/// Frames per millisecond.
 const RATE: u64 = 30;
-/// Less would be no flood.
+/// The minimum number of frames for a valid test.
 const LEAST_FRAMES: u64 = 20_000;
 
 #[test]
@@ -50,7 +51,7 @@ fn arrives(sealed: bool) {
     let from = Routers::address(1, 0).to_string();
     let mut receiving = spawn(1, spray().args(["recv", "--from", &from, "--out"]).arg(&out)).listening();
     let mut flood = Flood::new(&routers);
-    // It stands in the flood before the honest sender comes.
+    // The flood starts before the honest sender.
     for _ in 0..300 {
         wave(&mut flood);
     }
@@ -80,7 +81,7 @@ fn arrives(sealed: bool) {
     assert_eq!(namespaces_of(std::process::id()), [""; 0]);
 }
 
-/// A millisecond of it.
+/// Sends the flood of one millisecond.
 fn wave(flood: &mut Flood) {
     flood.pour(RATE);
     flood.listen();

@@ -1,4 +1,4 @@
-//! Flowcut with real packets: a fabric makes it drain, and packets arrive in order.
+//! Flowcut with real packets: the fabric makes it drain, and packets arrive in order.
 
 use spray_experiments::scenario::Scenario;
 use spray_tests::{assert_sound, run, shared_turn, small};

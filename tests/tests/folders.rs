@@ -1,4 +1,5 @@
-//! Folders by `spray send` and `spray recv` as two processes, in namespaces that routers with ECMP join.
+//! Folders transferred by `spray send` and `spray recv` as two processes, in namespaces joined by
+//! routers with ECMP.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -25,12 +26,12 @@ fn send(routers: &Routers, path: &Path) -> Running {
     spawn(routers, 0, spray().arg("send").arg(path).args(["--insecure", "--json", "--to", &to]))
 }
 
-/// Whether `diff` finds no difference between two folders.
+/// Returns whether `diff` finds no difference between two folders.
 fn is_same(one: &Path, other: &Path) -> bool {
     Command::new("diff").arg("-r").args([one, other]).stdout(Stdio::null()).status().unwrap().success()
 }
 
-/// The object that an ended sender printed.
+/// Returns the JSON object printed by a sender that has ended.
 fn report(sending: &mut Running) -> serde_json::Value {
     serde_json::from_reader(sending.0.stdout.take().unwrap()).unwrap()
 }
@@ -116,7 +117,7 @@ impl Halfway {
         assert!(!self.out.join("tree/big").exists(), "it was too fast");
     }
 
-    /// Waits until both ends have done their part after one of them was killed.
+    /// Waits until both ends have finished after one of them was killed.
     fn finish(&mut self) {
         let Self { tree, out, receiving, sending, .. } = self;
         assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());

@@ -1,5 +1,5 @@
-//! What a hostile frame costs an endpoint, and what it gets back, by who sends it; the costs are printed:
-//! `cargo test --release -p spray-tests hostile -- --nocapture`.
+//! The cost of a hostile frame for an endpoint, and the size of its reply, by kind of sender; the
+//! costs are printed: `cargo test --release -p spray-tests hostile -- --nocapture`.
 
 use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Rekey, Reset,
@@ -13,34 +13,34 @@ use spray_nic::sys::monotonic_ns;
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_tests::forged::{CONNECT_BYTES, Forged, Forger, Shows};
 
-/// What a kind of hostile frame costs and brings.
+/// The costs of a kind of hostile frame.
 #[derive(Debug)]
 struct Cost {
     name: &'static str,
     sender: Hostile,
     /// Bytes of the frame.
     bytes: usize,
-    /// Time that the endpoint spends on it.
+    /// Time that the endpoint takes to process it.
     ns: f64,
     /// Frames that the endpoint sends for each, and bytes.
     answers: f64,
     answer_bytes: f64,
 }
 
-/// What the sender of a hostile frame knows.
+/// The knowledge of the sender of a hostile frame.
 #[derive(Clone, Copy, Debug)]
 enum Hostile {
-    /// Nothing but the address.
+    /// Only the address.
     Stranger,
-    /// It receives what is sent to its address.
+    /// It receives packets sent to its address.
     Addressee,
-    /// It sees the connection's frames, or guesses its number.
+    /// It sees the connection's frames, or guesses the connection's number.
     Observer,
-    /// It is the connection's peer.
+    /// It is the peer of the connection.
     Peer,
 }
 
-/// What `docs/security.md` promises of answers, for every kind.
+/// The limits of answers in `docs/security.md`, for every kind of frame.
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
 fn a_stranger_gets_less_than_he_sends_and_nobody_much_more_for_a_hostile_frame() {
@@ -51,27 +51,28 @@ fn a_stranger_gets_less_than_he_sends_and_nobody_much_more_for_a_hostile_frame()
         let (most, frames) = match sender {
             Hostile::Stranger => (0.9, 1.0),
             Hostile::Addressee | Hostile::Observer => (1.3, 1.0),
-            // NACKs for a trailer, which are shorter, and ACKs.
+            // For a trailer, NACKs, which are shorter, and ACKs.
             Hostile::Peer => (3.0, 3.3),
         };
         assert!(amplification <= most && answers <= frames && ns > 0.0, "{cost:?}");
     }
 }
 
-/// Frames of a batch.
+/// The number of frames per batch.
 const BATCH: usize = 64;
-/// The largest that a frame of 4,096 bytes has room for.
+/// The maximum for frame buffers of 4,096 bytes.
 const MTU: u32 = 4_082;
-/// Time from one batch to the next, by the endpoints' clock.
+/// The time between batches on the endpoints' clock.
 const STEP_PS: u64 = 20_000_000;
-/// A key to measure with.
+/// A key for the measurement.
 const KEY: &str = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243";
 
 fn host(number: u8) -> Peer {
     Peer { address: [10, 0, 0, number].into(), mac: [2, 0, 0, 0, 0, number] }
 }
 
-/// An endpoint under attack, with one honest connection, and one of the attacker's if it takes plain ones.
+/// An attacked endpoint with one honest connection, and one of the attacker unless keys are
+/// required.
 struct Victim {
     network: MemoryNetwork,
     endpoint: Endpoint<MemoryDevice>,
@@ -81,11 +82,11 @@ struct Victim {
     now: Time,
     /// The number of the honest connection at the endpoint.
     honest: u32,
-    /// The endpoint's terms for the attacker's connection.
+    /// The endpoint's Accept for the attacker's connection.
     own: Accept,
-    /// The Connect that those answer.
+    /// The attacker's Connect.
     asked: Connect,
-    /// The server's tag, and the secret of a listed key, as far as the attacker's Connects show them.
+    /// The server's tag, and the tags of a listed key, if the attacker's Connects include them.
     tag: Option<ConnectTag>,
     peers: Option<(PeerTags, PublicKey)>,
 }
@@ -124,7 +125,7 @@ impl Victim {
         victim
     }
 
-    /// Lets what was sent arrive.
+    /// Delivers the frames that were sent.
     fn step(&mut self) {
         self.attacker.flush().expect("memory");
         self.now = self.now.after(STEP_PS);
@@ -132,7 +133,7 @@ impl Victim {
         self.endpoint.poll(self.now);
     }
 
-    /// Lets the clients that wait for a key exchange have their answers.
+    /// Completes pending key exchanges of clients.
     fn settle(&mut self) {
         const EXCHANGE_PS: u64 = 1_000_000_000;
         for _ in 0..16 {
@@ -142,7 +143,7 @@ impl Victim {
         }
     }
 
-    /// Asks for a token, as anybody can who receives at his address.
+    /// Requests a token, as any host can that receives packets at its address.
     fn learn_token(&mut self) {
         self.send(&Forged::Connect(self.asked, 0));
         self.step();
@@ -150,7 +151,7 @@ impl Victim {
         self.asked = connect(token);
     }
 
-    /// Becomes a peer of an endpoint without keys.
+    /// Opens the attacker's connection to an endpoint without keys.
     fn open(&mut self) {
         self.send(&Forged::Connect(self.asked, 0));
         self.step();
@@ -177,7 +178,7 @@ impl Victim {
         bytes
     }
 
-    /// Frames and bytes that came back, and the last of them.
+    /// Returns the numbers of received frames and bytes, and the last frame.
     fn answers(&mut self) -> (u64, u64, Option<Body>) {
         let (mut frames, mut bytes, mut last) = (0, 0, None);
         self.attacker.flush().expect("memory");
@@ -195,7 +196,7 @@ impl Victim {
         (frames, bytes, last)
     }
 
-    /// Sends batches of a frame, each made anew by its number, and measures what the endpoint does.
+    /// Sends batches of frames, each created from its number, and measures the endpoint's reaction.
     fn suffer(&mut self, name: &'static str, sender: Hostile, batches: u64, make: impl Fn(u64) -> Forged) -> Cost {
         let (mut spent_ns, mut bytes, mut answers, mut answer_bytes) = (0, 0, 0, 0);
         for batch in 0..batches {
@@ -233,7 +234,8 @@ fn connect(token: [u8; 16]) -> Connect {
     }
 }
 
-/// Measures every kind of hostile frame, `batches` of 64 each, against an endpoint with keys and one without.
+/// Measures every kind of hostile frame, `batches` of 64 each, with an endpoint with keys and one
+/// without.
 fn hostile_costs(batches: u64) -> Vec<Cost> {
     let mut costs = Vec::new();
     let mut victim = Victim::new(false);
@@ -284,7 +286,8 @@ fn hostile_costs(batches: u64) -> Vec<Cost> {
     });
     let mut victim = Victim::new(true);
     let (honest, asked) = (victim.honest, victim.asked);
-    // First, while the limit lets them through. The token is for this connection and all its terms but `max_data`.
+    // Sent first, while the rate limit is not exceeded. The token is valid for this connection and
+    // all of its terms except `max_data`.
     let exchange = |at| Forged::Connect(Connect { max_data: asked.max_data + at, ..asked }, CONNECT_BYTES);
     let key: PrivateKey = KEY.parse().expect("64 digits");
     let victims = key.public();

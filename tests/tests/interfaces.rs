@@ -1,4 +1,5 @@
-//! What an interface really is, its addresses, its MTU, and who has it already: `spray send` and `spray recv` in two namespaces.
+//! The kind of an interface, its addresses, its MTU, and its other users: `spray send` and `spray
+//! recv` in two namespaces.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +13,8 @@ use spray_tests::{shared_turn, spray};
 pub const BYTES: usize = 4 << 20;
 pub const PEER: &str = "10.78.0.2";
 
-/// Runs `ip` on a side; whether it did what was asked, which not every kernel can.
+/// Runs `ip` on a side; returns whether it succeeded, because not every kernel supports each
+/// command.
 fn tried(pair: &Pair, side: usize, arguments: &str) -> bool {
     shown(pair, side, arguments).status.success()
 }
@@ -37,12 +39,13 @@ pub fn send(pair: &Pair, file: &Path, arguments: &str) -> Output {
     command.arg("send").arg(file).arg("--insecure").args(arguments.split(' ')).output().unwrap()
 }
 
-/// A sender that is not to begin.
+/// Returns the output of a sender that is expected to reject its arguments.
 fn refused(pair: &Pair, arguments: &str) -> Output {
     send(pair, &spray_test_support::root().join("Cargo.toml"), arguments)
 }
 
-/// Sends a file by these arguments to one that receives by those. Returns what both said.
+/// Sends a file with the arguments `from` to a receiver with the arguments `to`. Returns the
+/// standard errors of both.
 fn arrives(pair: &Pair, to: &str, from: &str) -> [String; 2] {
     let folder = Folder::new();
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
@@ -81,7 +84,7 @@ fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
     assert!(sent.status.success() && receiver.end().success(), "{}", text(&sent.stderr));
 }
 
-/// Those on top of another interface, where the kernel has them.
+/// Interfaces on top of another one, of the kinds that the kernel supports.
 #[test]
 fn an_interface_on_another_works_and_its_address_does_not_below() {
     let Some(_turn) = shared_turn() else { return };
@@ -141,7 +144,7 @@ fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
     }
 }
 
-/// The first link-local address of a side's `eth0`.
+/// Returns the first link-local address of a side's `eth0`.
 fn link_local(pair: &Pair, side: usize) -> String {
     let says = text(&shown(pair, side, "-o -6 address show dev eth0 scope link").stdout);
     says.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
@@ -175,7 +178,7 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
     }
 }
 
-/// An IPv6 address is tentative for as long as there is no link.
+/// An IPv6 address is tentative while the link is down.
 #[test]
 fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
     let Some(_turn) = shared_turn() else { return };
@@ -196,7 +199,8 @@ fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
     });
 }
 
-/// Sends 24 MiB in 2 s, with further arguments, and calls `change` in the meantime. Returns whether all arrived, and what both sides said.
+/// Sends 24 MiB in 2 s, with further arguments, and calls `change` meanwhile. Returns whether all
+/// arrived, and the standard errors of both sides.
 pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2]) {
     static PAIRS: AtomicUsize = AtomicUsize::new(0);
     let pair = Pair::new(&format!("meanwhile{}-", PAIRS.fetch_add(1, Ordering::Relaxed))).unwrap();
@@ -219,7 +223,7 @@ pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2
     (both, [text(&sent.stderr), receiver.said()])
 }
 
-/// The MTU of `sides` becomes `mtu` in the meantime.
+/// As [`meanwhile`], with a change of the MTU of `sides` to `mtu`.
 fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
     meanwhile("", |pair| sides.iter().for_each(|&side| ip(pair, side, &format!("link set eth0 mtu {mtu}"))))
 }
@@ -228,7 +232,7 @@ fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
 fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
     let Some(_turn) = shared_turn() else { return };
     let changed = "the MTU of eth0 has decreased from 3498 to 1400";
-    // What the kernel copies to the wire, no MTU of this side cuts.
+    // The MTU of the sender does not limit frames that the kernel copies to the wire.
     let (arrived, [said, _]) = with_mtu(&[0], 1400);
     assert!(arrived && said.contains(changed), "{said}");
     for sides in [&[1][..], &[0, 1]] {
@@ -240,7 +244,7 @@ fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
     assert!(arrived && !said.concat().contains("MTU"), "{said:?}");
 }
 
-/// A further namespace, gone once it is dropped.
+/// An additional namespace, removed when dropped.
 pub struct Namespace(pub String);
 
 impl Namespace {
@@ -268,7 +272,8 @@ fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_
     for part in ["`steer`, held by spray (process ", &format!("`kill {pid}`"), "`bpftool link detach id "] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    // As a container has it: in one namespace the kernel would answer for both addresses by either interface.
+    // As in a container: within one namespace the kernel would answer for both addresses on either
+    // interface.
     let beside = Namespace::new("beside");
     if tried(&pair, 0, &format!("link add beside link eth0 netns {} type macvlan mode bridge", beside.0)) {
         ip(&pair, 0, &format!("-n {} address add 10.78.0.3/24 dev beside", beside.0));

@@ -1,4 +1,5 @@
-//! Set-ups that are killed at any moment: `spray clean` removes all that they left, and nothing of others.
+//! Set-ups that are killed at arbitrary times: `spray clean` removes everything that they left, and
+//! nothing of other processes.
 #![expect(clippy::disallowed_methods, reason = "when real processes are killed is what is tested")]
 
 use std::collections::BTreeSet;
@@ -16,22 +17,23 @@ use spray_tests::remains::Remains;
 use spray_tests::running::{PATIENCE, Running, wait_until};
 use spray_tests::{assert_sound, namespaces_of, run_on, scenarios, small, spray, testbed, turn};
 
-/// Moments of a set-up at which it is killed.
+/// The number of times at which a set-up is killed.
 const MOMENTS: u32 = 10;
 
-/// A field of `/proc/PID/status`, if the process is there.
+/// Returns a field of `/proc/PID/status`, if the process exists.
 fn status(process: u32, field: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_string()))
 }
 
-/// Whether a process is over, with all its threads: another parent may not have asked for its exit code yet.
+/// Returns whether a process has ended, with all its threads: a zombie may remain until its parent
+/// waits for it.
 fn is_over(process: u32) -> bool {
     let state = status(process, "State:");
     state.is_none_or(|state| state.starts_with('Z')) && status(process, "Threads:").is_none_or(|count| count == "1")
 }
 
-/// The child processes of this process.
+/// Returns the child processes of this process.
 fn children(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -39,11 +41,12 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 fn signal(process: u32, signal: Signal) {
-    // It may have ended.
+    // Fails if it has ended.
     let _ = kill(Pid::from_raw(process as i32), signal);
 }
 
-/// Starts a command, and kills it and its child after some time, or when it has ended. Returns both, what they held, and how long it took.
+/// Starts a command, and kills it and its child after some time, or when it has ended. Returns
+/// both, their objects, and the elapsed time.
 fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Remains, Duration) {
     let mut remains = Remains::before();
     let begun = Instant::now();
@@ -56,7 +59,7 @@ fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Re
         std::thread::sleep(Duration::from_millis(5));
     }
     let took = begun.elapsed();
-    // It starts no other meanwhile.
+    // While stopped it cannot start another child.
     signal(first, Signal::SIGSTOP);
     all.extend(children(first));
     all.iter().for_each(|&process| remains.note(process));
@@ -66,12 +69,12 @@ fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Re
     (all, remains, took)
 }
 
-/// Kills what `command` starts at several moments until it has ended, or until `most`; after each `clean` removes what is left. `gone`
-/// says what else must hold then.
+/// Kills the processes of `command` at several times until it has ended, or until `most`; after
+/// each `clean` removes the remains. `gone` checks further conditions.
 fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut whole = most;
-    // The first one measures how long it takes.
+    // The first one measures the duration.
     for moment in (0..=MOMENTS).rev() {
         let (all, remains, took) = killed_after(&mut command, whole * moment / MOMENTS);
         whole = if moment == MOMENTS { took } else { whole };
@@ -98,7 +101,7 @@ fn a_run_that_is_killed_while_it_sets_up_leaves_nothing_after_clean_and_others_s
     let folder = Folder::new();
     let mut command = spray();
     command.arg("run").arg(scenarios().join("demo-healthy.toml")).arg("--out").arg(folder.path());
-    // Then it has begun to send.
+    // By then it has started to send.
     killed(command, Duration::from_secs(1), || {});
     assert_eq!(namespaces_of(std::process::id()).len(), 5);
     assert_sound(&run_on(&other, &scenario, BalancerKind::Reps).unwrap());

@@ -1,4 +1,4 @@
-//! The libfabric provider: libfabric's own programs, as they come, over it.
+//! The libfabric provider with libfabric's own unmodified programs.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -14,7 +14,7 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, wait_until};
 use spray_tests::{provider, shared_turn};
 
-/// Whether libfabric's programs are there. If not, the calling test skips.
+/// Returns whether libfabric's programs are installed. If not, the calling test skips.
 fn has_programs() -> bool {
     let found = ["fi_pingpong", "fi_info"].iter().all(|name| Command::new(name).arg("-h").output().is_ok());
     if !found {
@@ -36,17 +36,18 @@ fn pingpong(rest: &[&str]) -> Command {
     command
 }
 
-/// What a process that has ended said: on standard output, and on standard error.
+/// Returns standard output and standard error of a process that has ended.
 fn said(running: &mut Running) -> (String, String) {
     let mut lines = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut lines).unwrap();
     (lines, running.said())
 }
 
-/// Whether a process ended well, and what it said.
+/// Whether a process succeeded, and its output.
 type End = (bool, String, String);
 
-/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one finds it. Returns the server, and how that client ended.
+/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one connects. Returns
+/// the server, and the result of that client.
 fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
     let mut serving = start(1, pingpong(rest));
     let mut answer = None;
@@ -71,10 +72,10 @@ fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]
     [client, (ended.success(), lines, errors)]
 }
 
-/// Sizes of `-S all`: from no byte to 6 MiB.
+/// The number of sizes of `-S all`, from 0 bytes to 6 MiB.
 const SIZES: usize = 46;
 
-/// Checks that both ends have figures for so many sizes, and no errors.
+/// Checks that both ends have figures for this number of sizes, and no errors.
 fn check(ends: &[End], sizes: usize) {
     for (is_well, lines, errors) in ends {
         let figures = lines.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).count();
@@ -108,7 +109,7 @@ fn pingpong_runs_over_many_paths() {
     let start = |side, mut command: Command| Running(routers.run_in(side, || command.spawn()).unwrap().unwrap());
     let ends = play(start, Routers::address(1, 0).into(), &["-S", "1048576", "-I", "8"]);
     check(&ends, 1);
-    // The kernel's routers carried it.
+    // The traffic passed the kernel's routers.
     assert!(routers.bytes().unwrap() > 8 << 20);
 }
 
@@ -130,7 +131,7 @@ fn keys_decide_who_talks() {
     };
     let (server, size) = (Pair::address(1, false), ["-S", "65536", "-I", "5"]);
     check(&play(|side, command| start(side, command, &keys[0]), server, &size), 1);
-    // The server goes on waiting.
+    // The server continues to wait.
     let (_serving, (is_well, _, errors)) = meet(|side, command| start(side, command, &keys[side]), server, &size);
     assert!(!is_well && errors.contains("has another key than expected"), "{errors}");
 }

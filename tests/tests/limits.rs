@@ -1,4 +1,4 @@
-//! Commands under limits of processes: few threads, and few open files.
+//! Commands with limits on processes: few threads, and few open files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use spray_tests::{scenarios, shared_turn, spray};
 
 use super::interfaces::{PEER, send};
 
-/// A cgroup that bounds its processes and threads.
+/// A cgroup that limits its processes and threads.
 struct Pids(PathBuf);
 
 impl Pids {
-    /// `None` where this machine has none that tests may use, which it says.
+    /// Returns `None`, and reports a skip, if this machine has no cgroup that tests may use.
     fn new() -> Option<Self> {
         let root = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].iter().find(|root| fs::metadata(root).is_ok());
         let this = Self(Path::new(root?).join(format!("spray-test-{}", std::process::id())));
@@ -22,7 +22,7 @@ impl Pids {
         made.inspect_err(|_| skip("no cgroup with pids.max")).ok().map(|()| this)
     }
 
-    /// The command with at most `limit` threads.
+    /// Returns the command with at most `limit` threads.
     fn command(&self, pair: &Pair, limit: u32, arguments: &[&str]) -> Command {
         let folder = self.0.display();
         let script = format!("echo $$ > {folder}/cgroup.procs && echo {limit} > {folder}/pids.max && exec \"$@\"");
@@ -72,7 +72,7 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
     }
 }
 
-/// As root of a user namespace, which has limits of its own.
+/// As root of a user namespace with separate limits.
 #[test]
 fn without_network_namespaces_a_run_ends_by_a_sentence() {
     let Some(_turn) = shared_turn() else { return };

@@ -1,4 +1,4 @@
-//! `--metrics`: what a receiver counts reaches Prometheus, over the network that it receives on.
+//! `--metrics`: the counters of a receiver reach Prometheus, over the network on which it receives.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -13,7 +13,7 @@ use spray_tests::{shared_turn, spray, turn};
 
 const BYTES: usize = 16 << 20;
 
-/// What a server says; `None` while nobody answers.
+/// Returns the response of a server; `None` if no server answers.
 pub fn ask(address: impl ToSocketAddrs, path: &str) -> Option<String> {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
@@ -25,12 +25,12 @@ pub fn ask(address: impl ToSocketAddrs, path: &str) -> Option<String> {
     ask().ok()
 }
 
-/// Asks a server of the receiver's machine from the sender's.
+/// Requests a page of the receiver's machine from the sender's.
 pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
     routers.run_in(0, || ask((Routers::address(1, 0), port), path)).unwrap()
 }
 
-/// The value of a line of metrics.
+/// Returns the value of a line of metrics.
 pub fn value(metrics: &str, name: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
@@ -49,7 +49,7 @@ fn metrics_of_a_loopback_interface_that_is_down_are_refused() {
     ip(&format!("netns del {namespace}"));
 }
 
-/// A receiver that goes on and on, and serves its metrics.
+/// Starts a receiver that runs permanently, and serves its metrics.
 fn receive(routers: &Routers, out: &Path) -> Running {
     let address = Routers::address(1, 0);
     let mut command = spray();
@@ -78,7 +78,7 @@ fn a_confined_receiver_serves_what_it_has_counted() {
         metrics = get(&routers, 9464, "/metrics").unwrap_or_default();
         bytes(&metrics) >= BYTES as f64
     });
-    // The description of the file comes before it.
+    // The description of the file precedes it.
     assert!(bytes(&metrics) < BYTES as f64 + 10_000.0, "{metrics}");
     let data = value(&metrics, "spray_frames_total{direction=\"received\",kind=\"data\"}").unwrap();
     let packets = value(&metrics, "spray_receiver_packets_total").unwrap();
@@ -103,7 +103,7 @@ fn prometheus_scrapes_it() {
     command.arg(format!("--web.listen-address={address}:9090")).stdout(Stdio::null()).stderr(Stdio::null());
     let _prometheus = Running(routers.run_in(1, || command.spawn()).unwrap().unwrap());
     send(&routers, &payload(&folder, BYTES));
-    // `[.., "16777300"]` is a sample of the query's answer.
+    // `[.., "16777300"]` is a sample in the response to the query.
     let asked = |query: &str| -> Option<f64> {
         let answer = get(&routers, 9090, &format!("/api/v1/query?query={query}"))?;
         let json: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;

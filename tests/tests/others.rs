@@ -1,4 +1,4 @@
-//! Packets of other programs on an interface that is taken over.
+//! Packets of other programs on an interface that `spray` uses.
 
 use std::net::UdpSocket;
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! What a run says of its course: every byte has its time, no link carries more than it can, and both engines say the same.
+//! Time series of a run: every byte is counted once, no link exceeds its rate, and both engines
+//! agree.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
@@ -7,7 +8,8 @@ use spray_experiments::sim::Simulation;
 use spray_fabric::Node;
 use spray_tests::{in_time, parse, testbed, turn};
 
-/// How far the engines may be apart at any time, in per cent of all that is delivered: over six seeds an incast has up to 5.5.
+/// The maximum difference of the engines at any time, in per cent of all delivered bytes: over six
+/// seeds an incast differs by up to 5.5.
 const APART_PERCENT: f64 = 6.0;
 
 #[test]
@@ -32,7 +34,7 @@ fn sixty_four_hosts_deliver_at_the_same_times_on_both_engines() {
     alike(&leaf_spine(8, 32, "kind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n", ""));
 }
 
-/// Two leaves with so many spines and hosts each.
+/// Returns two leaves with this number of spines, and of hosts each.
 fn leaf_spine(spines: u32, hosts: u32, workload: &str, rest: &str) -> Scenario {
     parse(&format!(
         "name = \"over-time\"\nsample_us = 5\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\n\
@@ -40,7 +42,7 @@ fn leaf_spine(spines: u32, hosts: u32, workload: &str, rest: &str) -> Scenario {
     ))
 }
 
-/// Runs a scenario on both engines.
+/// Runs a scenario on both engines, and compares the series.
 fn alike(scenario: &Scenario) {
     let Some(_turn) = turn() else { return };
     let testbed = testbed(scenario);
@@ -58,7 +60,8 @@ fn alike(scenario: &Scenario) {
     }
 }
 
-/// The most bytes by which two runs are apart at a time at which a bin of both ends, and when. Bins are longer in a longer run.
+/// Returns the maximum difference in bytes of two runs at a time at which bins of both end, and
+/// that time. Bins are longer in a longer run.
 fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
     let at = |time_ps: u64| {
         let place = other.delivered.binary_search_by_key(&time_ps, |(ps, _)| *ps).ok()?;
@@ -70,7 +73,7 @@ fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
     apart.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
-/// Checks sums to the byte, the end, and what links carry.
+/// Checks sums to the byte, the end, and the rates of links.
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 fn is_physical(scenario: &Scenario, run: &RunResult) {
     let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
@@ -96,7 +99,7 @@ fn is_physical(scenario: &Scenario, run: &RunResult) {
         let counters = &port.counters;
         let all = [counters.bytes, counters.queue_max, counters.marks, counters.trims, counters.drops()];
         assert_eq!(found, all, "{}: {}", run.engine, port.name);
-        // Elsewhere frames may pass out of order, and what the queue is wrong by comes on top.
+        // Elsewhere frames may pass out of order, and the error of the queue is added.
         let exact = run.engine == "sim" || !port.uplink;
         let most = (u128::from(samples.bin_ps) * u128::from(port.rate_bps) / 8_000_000_000_000) as u64 + packet;
         let busiest = samples.bins.iter().map(|bin| bin.sent_bytes).max().unwrap_or(0);

@@ -8,7 +8,8 @@ use spray_tests::routers::Routers;
 use spray_tests::running::Running;
 use spray_tests::{spray, turn};
 
-/// A router answers as often as it is asked. By default Linux answers six at once, and then one a second.
+/// Disables the rate limit of ICMP. By default Linux answers six requests at once, and then one per
+/// second.
 const UNLIMITED: &str = "sysctl -qw net.ipv4.icmp_ratelimit=0";
 
 /// The routers, with `spray serve` at the far host.
@@ -19,7 +20,7 @@ struct Place {
 }
 
 impl Place {
-    /// With a key, which the server then wants.
+    /// Creates the routers; with `keyed` the server requires a key.
     fn new(keyed: bool) -> Self {
         let (routers, folder) = (Routers::new().unwrap(), Folder::new());
         (0..2).for_each(|side| routers.at_gateway(side, UNLIMITED).unwrap());
@@ -42,7 +43,7 @@ impl Place {
     }
 }
 
-/// The values of that state.
+/// Returns the values with this state.
 fn values<'a>(found: &'a Value, state: &str) -> Vec<&'a Value> {
     found["values"].as_array().unwrap().iter().filter(|value| value["state"] == state).collect()
 }
@@ -51,19 +52,19 @@ fn of_kind<'a>(found: &'a Value, kind: &str) -> Vec<&'a Value> {
     found["findings"].as_array().unwrap().iter().filter(|finding| finding["kind"] == kind).collect()
 }
 
-/// The values that findings of a kind are about.
+/// Returns the values that findings of a kind refer to.
 fn ports(found: &Value, kind: &str) -> Vec<u64> {
     let ports = of_kind(found, kind).into_iter().flat_map(|finding| finding["ports"].as_array().unwrap());
     ports.map(|port| port.as_u64().unwrap()).collect()
 }
 
-/// What is found, but for the routers' limits.
+/// Returns the kinds of findings, except rate limits of routers.
 fn kinds(found: &Value) -> Vec<&str> {
     let kinds = found["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].as_str().unwrap());
     kinds.filter(|kind| *kind != "limited").collect()
 }
 
-/// The spines that values take, in order and once each.
+/// Returns the spines that values take, sorted and without duplicates.
 fn spines(found: &Value) -> Vec<String> {
     let mut spines: Vec<String> =
         values(found, "arrives").iter().map(|v| v["hops"][1].as_str().unwrap().into()).collect();
@@ -90,17 +91,17 @@ fn values_are_told_by_their_paths() {
     );
     assert_eq!(spines(&found), ["10.10.0.2", "10.10.1.2", "10.10.2.2", "10.10.3.2"]);
     assert_eq!(found["evenness"]["paths"], 4);
-    // The spines have kept their limits so far: eight values each are more than Linux answers at once.
+    // So far the spines are rate-limited: eight values each exceed Linux's burst.
     place.routers.at_spines(UNLIMITED).unwrap();
-    // Who has not the key gets no answer, and still learns from routers.
+    // Without the key the endpoint does not answer, but routers do.
     let stranger = place.paths(&[]);
     assert_eq!((&stranger["answered_by"], kinds(&stranger)), (&Value::Null, vec!["no-answer"]));
-    // The same values take the same ways.
+    // The same values take the same paths.
     let leaves_and_spines = |found: &Value| -> Vec<Value> {
         found["values"].as_array().unwrap().iter().map(|value| value["hops"][1].clone()).collect()
     };
     assert_eq!(leaves_and_spines(&stranger), leaves_and_spines(&found));
-    // Another command of this side receives what endpoints answer.
+    // Another command on this side receives the answers of endpoints.
     let mut other = spray();
     other.args(["serve", "--interface", Routers::INTERFACE, "--insecure"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let other = Running(place.routers.run_in(0, || other.spawn()).unwrap().unwrap()).listening();
@@ -120,24 +121,24 @@ fn what_is_wrong_with_paths_is_found() {
     let place = Place::new(false);
     place.routers.at_spines(UNLIMITED).unwrap();
     let healthy = place.paths(&FEW);
-    // A spine swallows everything, in both directions, and no route tells.
+    // A spine drops everything, in both directions, and routing does not detect it.
     place.routers.set_spine(0, Routers::RATE_BPS, 1.0).unwrap();
     let found = place.paths(&FEW);
     assert!(!spines(&found).contains(&"10.10.0.2".to_owned()), "{found}");
     let over_it = values(&healthy, "arrives").into_iter().filter(|value| value["hops"][1] == "10.10.0.2");
     let dead = ports(&found, "dead-path");
     assert!(over_it.map(|value| value["port"].as_u64().unwrap()).all(|port| dead.contains(&port)), "{found}");
-    // Every value is accounted for: what goes by another spine may come back by this one.
+    // Every value has a finding: packets of another spine may return over this one.
     let told = [dead, ports(&found, "way-back")].concat().len();
     assert_eq!(told, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
     place.routers.heal().unwrap();
-    // Nine ports are dropped in the first router.
+    // Nine ports are dropped at the first router.
     place.routers.at_gateway(0, "ip rule add ipproto udp sport 49160-49168 blackhole").unwrap();
     let found = place.paths(&FEW);
     let dropped = ports(&found, "dead-path");
     assert!((49_160..49_169).all(|port| dropped.contains(&port)), "{found}");
     place.routers.at_gateway(0, "ip rule del ipproto udp sport 49160-49168 blackhole").unwrap();
-    // A spine is far away.
+    // One spine has a longer round-trip time.
     let _far = place.routers.delay(1, std::time::Duration::from_millis(20)).unwrap();
     let found = place.paths(&FEW);
     let slow = of_kind(&found, "slow");

@@ -1,4 +1,4 @@
-//! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
+//! `spray send` and `spray recv` as two processes, in two namespaces joined by a veth pair.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::io::{Read, Write};
@@ -97,7 +97,7 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
     }
 }
 
-/// Another host of the segment connects under the sender's address, again and again.
+/// Another host of the segment connects repeatedly with the sender's address.
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]
 fn a_host_of_the_segment_ends_no_transfer_of_another() {
@@ -159,7 +159,7 @@ fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
         let report: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
         let shares = report["limited_by"].as_object().unwrap();
         let share = |name: &str| shares[name].as_f64().unwrap();
-        // What the machine's threads and its disk take has no bound.
+        // The times of the machine's threads and its disk are not bounded.
         let by_rule = ["window", "pacing", "receiver", "balancer"];
         assert!(share(limit) > 0.0 && by_rule.iter().all(|other| share(other) <= share(limit)), "{limit}: {report}");
         assert!((shares.keys().map(|name| share(name)).sum::<f64>() - 1.0).abs() < 1e-6, "{report}");
@@ -176,7 +176,8 @@ fn ip(pair: &Pair, side: usize, arguments: &str) {
     assert!(pair.run_in(side, || command.status()).unwrap().unwrap().success(), "ip {arguments}");
 }
 
-/// A transfer of half a gigabyte that is under way, in processes whose standard errors are kept. `rest` is for the sender.
+/// Starts a transfer of half a gigabyte, in processes whose standard errors are pipes. `rest` is
+/// for the sender.
 fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) {
     let file = payload(folder, 512 << 20);
     let out = inbox(folder);
@@ -227,7 +228,7 @@ fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
     let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
     assert!(sent.status.success() && receiving.end().success(), "{}", String::from_utf8_lossy(&sent.stderr));
     assert!(String::from_utf8_lossy(&sent.stdout).contains("bytes would fit here"));
-    // This receiver has said what it takes before its link takes less.
+    // This receiver has advertised its maximum before the MTU of its link is reduced.
     let mut receiving = receiver(&pair, &out.join("other"), false);
     ip(&pair, 1, "link set eth0 mtu 1000");
     let mut command = sender(&file, false, &["--timeout", "1"]);
@@ -252,7 +253,7 @@ fn one_receiver_serves_several_senders_at_once() {
     let to = Routers::address(1, 0).to_string();
     let content = std::fs::read(payload(&folder, 32 << 20)).unwrap();
     let files = ["eth0", "eth1"].map(|interface| (interface, folder.file(&format!("from-{interface}"), &content)));
-    // Either takes 2.7 s: the other begins within that time.
+    // Each transfer takes 2.7 s: the other starts within that time.
     let slow = ["--cc", "fixed-rate", "--gbps", "0.1"];
     let mut sending = files.map(|(interface, file)| {
         spawn(0, interface, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow))
@@ -310,14 +311,14 @@ fn a_stream_goes_from_standard_input_to_standard_output() {
     assert!(ours.contains("received 5000001 bytes into standard output"), "{ours}");
 }
 
-/// What becomes of the next hop in the middle of a transfer.
+/// A change of the next hop during a transfer.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// The router on this side has another Ethernet address, and says so.
+    /// The router on this side changes its Ethernet address, and announces it.
     Address(usize),
-    /// As above, but it does not say so.
+    /// As above, but without the announcement.
     Silent(usize),
-    /// The sender's route leads to another router, and the old one is gone.
+    /// The sender's route changes to another router, and the old one is removed.
     Route,
 }
 
@@ -348,10 +349,10 @@ fn a_transfer_follows_its_next_hop() {
     for change in [Change::Address(0), Change::Address(1), Change::Route, Change::Silent(0)] {
         let routers = Routers::new().unwrap();
         let folder = Folder::new();
-        // It takes 0.7 s.
+        // The transfer takes 0.7 s.
         let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
         let slow = ["--cc", "fixed-rate", "--gbps", "0.3"];
-        // For a second after it has learned of a neighbour, a kernel believes nothing else of it.
+        // By default the kernel ignores changes of a neighbour's address for a second.
         let believe = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
         (0..2).for_each(|side| routers.run_in(side, believe).unwrap());
         let spawn = |side: usize, command: &mut Command| {

@@ -1,4 +1,5 @@
-//! `spray send` and `spray recv` on interfaces with several queues, which a sprayed connection uses all.
+//! `spray send` and `spray recv` on interfaces with several queues, all of which a sprayed
+//! connection uses.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
@@ -15,7 +16,7 @@ use spray_tests::{spray, turn};
 
 use crate::metrics::{get, value};
 
-/// Behind the last router, each packet's ports choose the queue of the host that it comes to.
+/// The ports of each packet determine the receive queue of the host after the last router.
 #[test]
 fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
     let Some(_turn) = turn() else { return };
@@ -33,7 +34,7 @@ fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
             assert!(!done.said.contains("without a socket"), "{}", done.said);
         }
     }
-    // The sender takes one of its two queues: ACKs come by both.
+    // The sender uses one of its two queues, while ACKs arrive on both.
     let done = by(&["--balancer=ops", "--queue=0"]);
     assert!(done.said.contains("frames arrived on queues without a socket"), "{}", done.said);
 }
@@ -45,7 +46,7 @@ fn send(pair: &Pair, file: &str, arguments: &[&str]) -> Output {
     pair.run_in(0, || command.output()).unwrap().unwrap()
 }
 
-/// Between two hosts, frames arrive on the queue that they were sent by.
+/// Without routers frames arrive on the queue on which they were sent.
 #[test]
 fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
     let Some(_turn) = turn() else { return };
@@ -56,7 +57,7 @@ fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
     command.args(["recv", "--insecure", "--interface", Pair::INTERFACE, "--from", &from, "--out", &folder.join("")]);
     command.stderr(Stdio::piped());
     let receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
-    // The receiver's first queue answers, and the sender has the second.
+    // The receiver's first queue answers, while the sender uses the second.
     let refused = send(&pair, &file, &["--queue", "1", "--timeout", "1"]);
     drop(receiver);
     assert_eq!(refused.status.code(), Some(1));
@@ -100,7 +101,7 @@ fn as_many_queues_as_can_be_served_carry_several_connections() {
     assert!(measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
 }
 
-/// Behind routers half of the frames come by the queue of the other thread, which hands them over.
+/// With routers half of the frames arrive on the queue of the other thread, which forwards them.
 #[test]
 fn a_thread_for_each_queue_serves_and_measures() {
     let Some(_turn) = turn() else { return };
@@ -140,7 +141,7 @@ fn a_thread_for_each_queue_serves_and_measures() {
     assert_eq!(serving.end().code(), Some(130), "{}", serving.said());
 }
 
-/// Senders of other addresses connect to other ports, and so to other threads.
+/// Senders with other addresses connect to other ports, and so to other threads.
 #[test]
 fn a_receiver_of_many_transfers_has_a_thread_for_each_queue() {
     let Some(_turn) = turn() else { return };

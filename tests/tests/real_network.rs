@@ -1,4 +1,5 @@
-//! Transfers over plain Linux routers, in short: they end well under every condition that `cargo xtask real-network` measures.
+//! Short transfers over plain Linux routers: they succeed under every condition that `cargo xtask
+//! real-network` measures.
 
 use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Condition, Contender, Guest, Rivals, beside, latency, transfer};
@@ -55,7 +56,7 @@ fn datagrams_beside_a_transfer_arrive() {
     let ours = Contender::Spray(Vec::new());
     let seen = latency(&routers, spray().get_program().as_ref(), file.path(), &ours).unwrap();
     assert!(seen.transfer.mbps.is_some() && seen.sent > 0, "{seen:?}");
-    // Those that meet full queues are lost.
+    // Datagrams that find full queues are lost.
     assert!(seen.took.len() <= seen.sent && seen.took.len() * 2 > seen.sent, "{seen:?}");
     assert!(seen.quantile(0.5) <= seen.quantile(0.99), "{seen:?}");
 }

@@ -1,4 +1,5 @@
-//! The receivers of NICs for RDMA with real packets: a fabric that loses and one that reorders, under DCQCN.
+//! The receivers of RDMA NICs with real packets: a fabric that loses and one that reorders, with
+//! DCQCN.
 
 use spray_tests::{assert_sound, run, shared_turn, small};
 

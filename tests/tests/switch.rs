@@ -1,4 +1,5 @@
-//! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
+//! `spray switch`: a scenario's switches between interfaces created with `ip`, as on a user's
+//! machine.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -40,13 +41,14 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
     assert_eq!(run(&["down", &machines.name]).0, 2);
 }
 
-/// Sends from an address of a host, for which its kernel asks by ARP or neighbour discovery from that address.
+/// Sends from an address of a host, for which its kernel resolves the next hop by ARP or neighbour
+/// discovery from that address.
 fn use_address(machines: &Machines, host: usize, from: IpAddr, to: IpAddr) {
     let socket = inside(&machines.host(host), || std::net::UdpSocket::bind((from, 0))).unwrap();
     socket.send_to(&[0], (to, 9)).unwrap();
 }
 
-/// The events of a fabric that is removed.
+/// Removes a fabric, and returns its events.
 fn events(machines: &Machines) -> Vec<String> {
     let report = machines.down();
     let of =
@@ -54,7 +56,7 @@ fn events(machines: &Machines) -> Vec<String> {
     report["events"].as_array().unwrap().iter().map(of).collect()
 }
 
-/// The last host sets up the address of the first and uses it.
+/// The last host configures and uses the address of the first.
 //= docs/specs/switch.md#SW-26 if none is answered
 #[test]
 fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
@@ -122,7 +124,8 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
     assert_eq!(events, ["leaf1-h3 claims 10.79.0.2, which remains assigned to h1"]);
 }
 
-/// Hosts that ask nobody, as after the switches were set up anew: their packets take the switches all the same, and nobody is flooded.
+/// Hosts with resolved neighbours, as after a restart of the switches: their packets pass the
+/// switches without being flooded.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how many frames pass in real time is what is tested")]
 fn hosts_that_know_each_other_already_are_found_by_their_packets() {
@@ -202,7 +205,8 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     assert!(first["bytes"].as_u64().unwrap() > 32 << 20);
 }
 
-/// Hosts of two networks whose router the machine is: the kernel's neighbours tell where they are.
+/// The machine is the router of hosts in two networks; the kernel's neighbour table determines
+/// their ports.
 #[test]
 fn hosts_of_other_networks_are_routed() {
     let Some(_turn) = shared_turn() else { return };
@@ -227,7 +231,7 @@ fn hosts_of_other_networks_are_routed() {
     exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 500_000);
     let bytes = machines.sum("leaf0->spine*", "bytes") - before;
     assert!((500_000..700_000).contains(&bytes), "{bytes}");
-    // A port of a switch takes a TTL; the host's own link takes none.
+    // Each switch decrements the TTL; the host's own link does not.
     let ttl = |count: u8| {
         let near = inside(&machines.host(0), || std::net::UdpSocket::bind("10.80.0.1:0")).unwrap();
         let far = inside(&machines.host(2), || std::net::UdpSocket::bind("10.81.0.1:0")).unwrap();
@@ -240,7 +244,8 @@ fn hosts_of_other_networks_are_routed() {
     machines.down();
 }
 
-/// Links that carry more than a thread holds: drivers send frames on, and marks and drops are the scenario's.
+/// Links faster than a thread can delay: drivers forward frames, and marks and drops are those of
+/// the scenario.
 #[test]
 fn fast_links_are_not_held() {
     let Some(_turn) = turn() else { return };
@@ -270,7 +275,7 @@ fn fast_links_are_not_held() {
     machines.assert_as_it_was();
     let shown = machines.switch(&fast);
     assert_eq!(shown["at_once"], true);
-    // Whoever redirects a frame leaves its checksum as it is, which veth's sender has only begun.
+    // A redirected frame keeps its checksum, which veth's sender leaves partial.
     for host in 0..HOSTS {
         inside(&machines.host(host), || {
             Ethtool::open("eth0").unwrap().set_feature("tx-checksum-ip-generic", false).unwrap();
@@ -283,7 +288,7 @@ fn fast_links_are_not_held() {
     assert!(machines.sum("*", "marks") > 0);
     assert_eq!(machines.shown()["lost_frames"], 0);
     machines.links("leaf0-spine*", &["loss=5%"]);
-    // Segmentation offload packs these bytes into few frames, which may all arrive.
+    // With segmentation offload these bytes are sent in few frames, none of which may be lost.
     let loses = |_| {
         exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
         machines.sum("leaf0-spine*", "drops_random") > 0
@@ -292,7 +297,8 @@ fn fast_links_are_not_held() {
     machines.down();
 }
 
-/// An interface takes shorter packets than those that come: they are lost and told, as are those to one that is down, and the others go on.
+/// Packets longer than an interface's MTU are dropped and reported, as are those to an interface
+/// that is down; other hosts are not affected.
 #[test]
 fn what_an_interface_cannot_send_stops_nobody() {
     let Some(_turn) = shared_turn() else { return };
@@ -306,7 +312,7 @@ fn what_an_interface_cannot_send_stops_nobody() {
     wait_until("them to be told", || machines.shown()["lost_frames"] == 10);
     ip(&format!("-n {} link set p3 down", machines.machine()));
     for _ in 0..10 {
-        // Nobody may answer for it.
+        // Fails if the host is reported as unreachable.
         let _ = socket.send_to(&[0; 100], "10.79.0.4:9");
     }
     exchange(&machines.host(0), &machines.host(1), Machines::address(1, false), 1_000_000);
@@ -366,7 +372,7 @@ fn what_cannot_be_had_is_told_before_anything_is_attached() {
     arguments.extend(["--set", "topology.host_gbps=10"]);
     let (code, _, errors) = run(&arguments);
     assert!(code == 2 && errors.contains("--set topology.host_gbps=9.5"), "{errors}");
-    // Another's program stays.
+    // The program of another process is not replaced.
     machines.switch(&[]);
     let (code, _, errors) = run(&[&["switch", "--name", "another"][..], &arguments[5..arguments.len() - 2]].concat());
     assert!(code == 2 && errors.contains("`deployed`, held by spray"), "{errors}");

@@ -1,4 +1,5 @@
-//! `spray switch` beside `spray run`: the same scenario, sent by `spray send` over interfaces that exist, or by the hosts of a run.
+//! `spray switch` compared with `spray run`: the same scenario, sent by `spray send` over existing
+//! interfaces, or by the hosts of a run.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,47 +11,48 @@ use spray_tests::machines::{HOSTS, Machines, ip};
 use spray_tests::running::{Running, content};
 use spray_tests::{scenarios, spray, turn};
 
-/// What the hosts send, and how the fabric is.
+/// The traffic of the hosts, and the settings of the fabric.
 struct Case {
     name: &'static str,
     megabytes: usize,
     balancer: &'static str,
-    /// Of the senders and of the run.
+    /// Arguments of the senders and of the run.
     senders: &'static [&'static str],
-    /// Of the switches and of the run.
+    /// Arguments of the switches and of the run.
     switches: &'static [&'static str],
     failure: Failure,
 }
 
-/// What happens to links.
+/// The failure of links.
 #[derive(Clone, Copy)]
 enum Failure {
     /// The receiver's own link has half of its rate.
     Narrow,
     /// One uplink has half of its rate, and one a quarter: together less than a sender's.
     Slow,
-    /// One uplink has half of its rate, and the other loses everything without a word.
+    /// One uplink has half of its rate, and the other silently loses everything.
     Dead,
 }
 
-/// What became of it.
+/// The figures of a transfer.
 #[derive(Debug)]
 struct Figures {
     /// The completion time.
     seconds: f64,
     marks: u64,
-    /// Frames that links of switches lost.
+    /// Frames lost on links of switches.
     lost: u64,
     trims: u64,
 }
 
-/// A link, its change as `spray link` takes it, and the same in a scenario.
+/// A link, its change for `spray link`, and the same in a scenario.
 type Change = (&'static str, &'static str, &'static str);
 
 impl Figures {
-    /// Those of links that have carried a transfer.
+    /// Returns the figures of links that have carried a transfer.
     fn of_links(seconds: f64, links: &[Value]) -> Self {
-        // A host of a run keeps what its own link does not carry; here the link has a queue.
+        // A host of a run delays packets beyond the rate of its own link; here the link has a
+        // queue.
         let of_switches = || links.iter().filter(|link| !link["link"].as_str().unwrap().starts_with('h'));
         let sum = |field: &str| of_switches().map(|link| link[field].as_u64().unwrap()).sum();
         Self { seconds, marks: sum("marks"), lost: sum("drops_queue") + sum("drops_silent"), trims: sum("trims") }
@@ -80,7 +82,7 @@ impl Failure {
 }
 
 impl Case {
-    /// `spray run` on its own veth.
+    /// Runs `spray run` on its own veth.
     fn run(&self, folder: &Path) -> Figures {
         let (matrix, out) = (folder.join("flows.cm"), folder.join("run"));
         let flow = format!("0->2 id 1 start 0 size {}", self.megabytes << 20);
@@ -103,7 +105,7 @@ impl Case {
         }
     }
 
-    /// `spray send` over one machine's interfaces. Packets are as long as those of the run.
+    /// Runs `spray send` over the interfaces of one machine, with the packet length of the run.
     fn switch(&self, folder: &Path) -> Figures {
         let machines = Machines::new("as-run");
         for host in 0..HOSTS {
@@ -121,7 +123,7 @@ impl Case {
         figures
     }
 
-    /// `spray send` over four machines, each of which runs one switch.
+    /// Runs `spray send` over four machines, each of which runs one switch.
     fn boxes(&self, folder: &Path) -> Figures {
         let boxes = Boxes::new("as-run");
         boxes.set_mtu(3092);
@@ -140,7 +142,7 @@ impl Case {
         figures
     }
 
-    /// Sends from one namespace to another. Returns the seconds that it took.
+    /// Sends from one namespace to another. Returns the duration in seconds.
     fn send(&self, [from, to]: [String; 2], folder: &Path) -> f64 {
         let (file, out) = (folder.join("file"), folder.join("in"));
         std::fs::write(&file, content(0, self.megabytes << 20)).unwrap();
@@ -160,20 +162,20 @@ impl Case {
         said["seconds"].as_f64().unwrap()
     }
 
-    /// `spray run`, and `spray switch` of all switches.
+    /// Runs `spray run`, and `spray switch` with all switches.
     fn compare(&self) -> [Figures; 2] {
         let folder = Folder::new();
         [self.run(folder.path()), self.switch(folder.path())]
     }
 
-    /// These, and `spray switch` of one switch on each of four machines.
+    /// As [`Case::compare`], and `spray switch` with one switch on each of four machines.
     fn compare_all(&self) -> [Figures; 3] {
         let [run, switch] = self.compare();
         [run, switch, self.boxes(Folder::new().path())]
     }
 }
 
-/// What a process said when it ended well.
+/// Returns the output of a process that succeeds.
 fn output(mut process: Running) -> String {
     let mut stdout = process.0.stdout.take().expect("a pipe");
     let said = std::io::read_to_string(&mut stdout).unwrap();
@@ -181,7 +183,7 @@ fn output(mut process: Running) -> String {
     said
 }
 
-/// A sender that the network does not move, and that sends one and a half times what its receiver's link carries.
+/// A sender with a fixed rate, one and a half times that of its receiver's link.
 const STEADY: Case = Case {
     name: "last link overloaded",
     megabytes: 16,
@@ -193,13 +195,14 @@ const STEADY: Case = Case {
 const SHORT: [&str; 2] = ["--set", "queue.limit=\"20 packets\""];
 const TRIMMED: &[&str] = &[SHORT[0], SHORT[1], "--set", "queue.trimming=true"];
 
-/// How far two counts are apart, as a share of the first.
+/// Returns the difference of two counts, as a share of the first.
 fn apart(one: f64, other: f64) -> f64 {
     (other - one) / one
 }
 
-/// Of a sender with a fixed rate, switches mark, trim and drop as many packets either way. A process that the machine stops for a
-/// moment catches up in one burst, so one of three tries counts.
+/// With a fixed rate, switches mark, trim and drop the same number of packets in both cases. A
+/// process that the machine stops for a moment catches up in one burst, so one of three tries
+/// suffices.
 #[test]
 fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
     let Some(_turn) = turn() else { return };
@@ -217,7 +220,7 @@ fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
     }
 }
 
-/// The table of `docs/results/switch.md`: minutes, on an idle machine.
+/// The table of `docs/results/switch.md`; takes minutes, on an idle machine.
 #[test]
 #[ignore = "it measures times, and prints a table"]
 fn everything_beside_a_run() {
@@ -229,7 +232,8 @@ fn everything_beside_a_run() {
         ("switches: adaptive", &["--set", "switch.scheme=\"adaptive\""]),
     ];
     let mut cases = vec![STEADY, Case { name: "as before, trimming", switches: TRIMMED, ..STEADY }];
-    // Those that take one link at a time are left out: which one it is decides all.
+    // Balancers that use one link at a time are left out: the selected link would determine the
+    // result.
     for balancer in ["reps", "reps-plus", "ops", "mprdma", "bitmap"] {
         cases.push(across("uplinks at 50 and 25 %", balancer, &[], Failure::Slow));
     }

@@ -1,4 +1,4 @@
-//! `spray switch --node`: machines that run one switch each, joined by cables that the test made by `ip`.
+//! `spray switch --node`: machines that run one switch each, joined by cables created with `ip`.
 
 use std::net::UdpSocket;
 use std::process::Stdio;
@@ -31,13 +31,14 @@ fn hosts_find_each_other_across_boxes() {
     boxes.down();
 }
 
-/// A cable that is pulled, a link that somebody orders down and a box that dies are known everywhere, and over when they are over.
+/// All machines detect a cable that is unplugged, a link that is set down and a box that fails, and
+/// detect the repair.
 #[test]
 fn all_boxes_route_around_what_fails_anywhere() {
     let Some(_turn) = turn() else { return };
     let boxes = Boxes::new("around");
     boxes.play_all(&[]);
-    // The neighbours' caches are full, and h2 is silent from now on.
+    // The neighbour caches are filled, and h2 is silent from now on.
     boxes.exchange(0, 2, false, 1_000);
     let (leaf1, spine0) = (boxes.place("leaf1"), boxes.place("spine0"));
     ip(&format!("-n {leaf1} link set spine0 down"));
@@ -84,7 +85,7 @@ fn our_transport_sprays_across_boxes() {
     boxes.down();
 }
 
-/// Hosts of two networks, each with its leaf for its router.
+/// Hosts of two networks, whose router is their leaf.
 #[test]
 fn hosts_of_other_networks_are_routed_across_boxes() {
     let Some(_turn) = shared_turn() else { return };
@@ -107,7 +108,7 @@ fn hosts_of_other_networks_are_routed_across_boxes() {
     exchange(&boxes.place("h0"), &boxes.place("h2"), [10, 81, 0, 1].into(), 500_000);
     let across: u64 = ["spine0", "spine1"].iter().map(|spine| boxes.bytes(spine, &format!("{spine}->leaf1"))).sum();
     assert!((500_000..700_000).contains(&across), "{across}");
-    // The leaves and the spine take one each.
+    // The leaves and the spine decrement it once each.
     let ttl = |count: u8| {
         let near = inside(&boxes.place("h0"), || UdpSocket::bind("10.80.0.1:0")).unwrap();
         let far = inside(&boxes.place("h2"), || UdpSocket::bind("10.81.0.1:0")).unwrap();

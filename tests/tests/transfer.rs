@@ -1,4 +1,5 @@
-//! Real packets through the fabric: every byte arrives under every link event, in both chassis modes, with both IP versions.
+//! Real packets through the fabric: every byte arrives with every link event, in both chassis
+//! modes, with both IP versions.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
@@ -7,7 +8,8 @@ use spray_experiments::workload::{Flow, Pattern};
 use spray_tests::{assert_sound, in_time, run, run_on, scenarios, shared_turn, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
-/// The size of a flow: the first window, in which a mark or trim counts most, is a small part of it.
+/// The size of a flow, much larger than the first window, in which the effect of a mark or trim is
+/// greatest.
 const LONG: &str = "4 MiB";
 
 fn event(link: &str, rest: &str) -> String {
@@ -28,7 +30,8 @@ fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
     let scenario = small(BYTES, "");
     let result = in_time(&testbed(&scenario), &scenario, scenario.transport.balancer[0]);
     assert_eq!(sum(&result, |port| port.drops_link() + port.drops_random + port.drops_ttl), 0);
-    // No flow can be faster than its link: 512 KiB and headers at 100 Gb/s, and half a round trip.
+    // The minimum time of a flow on its link: 512 KiB and headers at 100 Gb/s, and half a round
+    // trip.
     let least_us = 524_288.0 * 8.0 / 100e3 + 4.0;
     for flow in &result.flows {
         let fct = flow.fct_us.unwrap();
@@ -44,7 +47,7 @@ fn one_testbed_runs_balancers_and_fabrics_in_turn() {
     let scenario = small(BYTES, "");
     let failing = small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.5"));
     let testbed = testbed(&scenario);
-    // The others: `balancers.rs`.
+    // The others are tested in `balancers.rs`.
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         assert_sound(&run_on(&testbed, &scenario, balancer).unwrap());
         assert_sound(&run_on(&testbed, &failing, balancer).unwrap());
@@ -69,7 +72,7 @@ fn a_silent_drop_is_survived_and_seen() {
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &silent));
     assert_sound(&result);
-    // The link drops ACKs too; later ACKs repeat what they said.
+    // The link drops ACKs too; later ACKs repeat their content.
     assert!(sum(&result, |port| port.drops_link()) > 0 && result.counted().0.retransmits > 0, "{:?}", result.counted());
     assert!(has(&result, EventKind::Failure) && has(&result, EventKind::LastDrop));
     assert!(!has(&result, EventKind::Reroute));
@@ -129,7 +132,7 @@ fn ipv6_carries_everything_too() {
 #[test]
 fn an_incast_is_trimmed_or_dropped_as_told() {
     let Some(_turn) = shared_turn() else { return };
-    // A balancer without trailers: these have no payload to cut off, and a full queue drops them.
+    // A balancer without trailers, which have no payload to trim and are dropped by a full queue.
     let incast = |trimming: bool| {
         let text = format!(
             "name = \"incast\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
@@ -152,7 +155,7 @@ fn a_receiver_that_falls_silent_ends_its_sender_in_bounded_time() {
     let scenario = small(BYTES, &format!("[transport]\ngive_up_us = 2000\n{cut}"));
     let result = run(&scenario);
     let lost: Vec<_> = result.flows.iter().filter(|flow| flow.fct_us.is_none()).collect();
-    // The host that h2 was to hear, and h2 itself, which hears no ACKs.
+    // Incomplete are the flow to h2 and possibly that of h2, which receives no ACKs.
     assert!(lost.iter().any(|flow| flow.dst == "h2") && lost.iter().all(|flow| flow.dst == "h2" || flow.src == "h2"));
     let ended = result.events.iter().filter(|event| event.detail.contains("stopped acknowledging"));
     assert!(ended.clone().count() >= 1, "{:?}", result.events);

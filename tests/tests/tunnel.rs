@@ -1,4 +1,4 @@
-//! `spray tunnel`: TCP of the kernel's over it, while links die, and while an end is started again.
+//! `spray tunnel`: kernel TCP over it, while links fail, and while an end is restarted.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use crate::metrics::{ask, value};
 fn tcp_through_a_tunnel_goes_on_when_a_link_dies() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();
-    // Of no file is anything sent but as many bytes.
+    // Only the size of the file is used: other bytes are sent.
     let folder = spray_test_support::Folder::new();
     let file = folder.file("payload", vec![0; 24 << 20]);
     let command = spray();
@@ -39,7 +39,8 @@ fn end(pair: &Pair, side: usize, rest: &[&str]) -> Running {
     Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
 }
 
-/// Sends bytes there and other bytes back by one TCP connection, all at once, and compares them.
+/// Sends different bytes in both directions of one TCP connection at the same time, and compares
+/// them.
 fn exchange(pair: &Pair, port: u16) {
     let listener = pair.run_in(1, || TcpListener::bind(("10.9.0.2", port))).unwrap().unwrap();
     let near = pair.run_in(0, || TcpStream::connect(("10.9.0.2", port))).unwrap().unwrap();
@@ -56,12 +57,12 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
     let mut near = end(&pair, 0, &["--name", "near", "--timeout", "1"]).until(connected);
     far = far.until(connected);
     exchange(&pair, 5001);
-    // One end is killed; the other finds its successor.
+    // One end is killed; the other connects to its successor.
     far.kill();
     far = end(&pair, 1, &["--name", "far", "--mtu", "9000"]).until(connected);
     near = near.until("connecting again").until(connected);
     exchange(&pair, 5001);
-    // A route has packets of the tunnel go into the tunnel.
+    // A route directs packets of the tunnel into the tunnel.
     let outer = Pair::address(1, false).to_string();
     let lead = ["route", "add", &outer, "dev", "near"];
     assert!(pair.run_in(0, || Command::new("ip").args(lead).status()).unwrap().unwrap().success());
@@ -77,7 +78,7 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
     }
 }
 
-/// What each thread reads goes by its own connection, and comes back by any.
+/// Packets read by each thread use its own connection, and return on any.
 #[test]
 fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
     let Some(_turn) = turn() else { return };
@@ -98,13 +99,14 @@ fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
     });
     kill(Pid::from_raw(near.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(near.end().code(), Some(130));
-    // Dropped packets are not looked at: a full queue drops some. A thread without a connection would not have delivered its flows.
+    // Dropped packets are not compared, because a full queue drops some. A thread without a
+    // connection would not have delivered its flows.
     let said = near.said();
     assert!(said.contains(" 0 refused"), "{said}");
     drop(far);
 }
 
-/// A public key, and that of another machine.
+/// A public key of another machine.
 const KEY: &str = "3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
 const OTHERS: &str = "10.0.0.9=3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
 

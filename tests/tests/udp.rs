@@ -1,4 +1,4 @@
-//! The commands over UDP sockets, on loopback addresses, without any right.
+//! The commands over UDP sockets, on loopback addresses, without privileges.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,15 +12,15 @@ use spray_tests::machines::{Machines, ip};
 use spray_tests::running::{Running, content};
 use spray_tests::{shared_turn, spray};
 
-/// Root runs them as the user that has no rights.
+/// Root runs them as the user without privileges.
 const NOBODY: u32 = 65_534;
 
-/// A folder of that user's, with our program in it, and addresses that no other test has.
+/// A folder of that user with our program in it, and addresses that no other test uses.
 struct Place {
     folder: Folder,
     program: PathBuf,
     address: String,
-    /// That of the side that connects.
+    /// The address of the side that connects.
     from: String,
 }
 
@@ -28,7 +28,8 @@ impl Place {
     fn new(number: u8) -> Self {
         let folder = Folder::new();
         let program = folder.path().join("spray");
-        // By another process: a program that this one has open for writing, or a child that it forks meanwhile, cannot be run.
+        // Copied by another process: a program that this one, or a child forked meanwhile, has open
+        // for writing cannot be executed.
         assert!(Command::new("cp").arg(spray().get_program()).arg(&program).status().unwrap().success());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [high, low] = (std::process::id() as u16).to_be_bytes();
@@ -110,7 +111,7 @@ fn paths_are_looked_at_without_any_right() {
     assert_eq!(found["values"].as_array().unwrap().iter().filter(|value| value["answered"] == 10).count(), 32);
 }
 
-/// The kernel leaves the checksums of its datagrams to the veth, which computes none.
+/// The kernel leaves the checksums of its datagrams to the veth, which does not compute them.
 #[test]
 fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
     let Some(_turn) = shared_turn() else { return };

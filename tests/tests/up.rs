@@ -1,4 +1,4 @@
-//! `spray up`: programs of any kind in deployed hosts, links that fail under them, and what is left afterwards.
+//! `spray up`: arbitrary programs in deployed hosts, link failures, and the state after removal.
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +18,7 @@ use spray_tests::deployment::{self, run, run_by};
 use spray_tests::running::{Running, content, wait_until};
 use spray_tests::{namespaces_of, scenarios, spray, turn};
 
-/// A deployed fabric until the end of its test.
+/// A deployed fabric, removed when dropped.
 struct Fabric {
     name: String,
     shown: Value,
@@ -33,7 +33,7 @@ impl Fabric {
         Self::by(spray(), name, more)
     }
 
-    /// Brings it up by a command that runs `spray` with the arguments behind its own.
+    /// Deploys it with a command to which `spray`'s arguments are appended.
     fn by(command: Command, name: &str, more: &[&str]) -> Self {
         let name = format!("{name}-{}", std::process::id());
         let scenario = scenarios().join("pod.toml");
@@ -55,7 +55,7 @@ impl Fabric {
         self.host(host, if v6 { "ipv6" } else { "ipv4" }).parse().unwrap()
     }
 
-    /// Runs `work` inside a host; sockets that it makes stay there.
+    /// Runs `work` in a host; sockets that it opens stay there.
     fn inside<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
         deployment::inside(self.host(host, "namespace"), work)
     }
@@ -74,7 +74,7 @@ impl Fabric {
         self.assert_gone();
     }
 
-    /// Nothing of it is left.
+    /// Checks that nothing of it is left.
     fn assert_gone(&self) {
         assert_eq!(namespaces_of(self.pid()), [""; 0]);
         assert!(!Path::new("/etc/netns").join(self.host(0, "namespace")).exists());
@@ -86,18 +86,18 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // In a test that passes it has gone already.
+        // Fails in a test that passes, which has removed it.
         let _ = spray().args(["down", &self.name]).output();
     }
 }
 
-/// Sends bytes both ways at once over one TCP connection of the kernel's, and compares them.
+/// Sends bytes in both directions of one kernel TCP connection at the same time, and compares them.
 fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: usize) {
     let [from, to] = hosts.map(|host| fabric.host(host, "namespace"));
     deployment::exchange(from, to, fabric.address(hosts[1], v6), bytes);
 }
 
-/// Sends a datagram from host 0 to host 2; whether it came within `patience`.
+/// Sends a datagram from host 0 to host 2; returns whether it arrived within `patience`.
 fn datagram(fabric: &Fabric, bytes: usize, patience: Duration) -> bool {
     let bind = |host| UdpSocket::bind((fabric.address(host, false), 0)).unwrap();
     let (near, far) = (fabric.inside(0, || bind(0)), fabric.inside(2, || bind(2)));
@@ -108,11 +108,11 @@ fn datagram(fabric: &Fabric, bytes: usize, patience: Duration) -> bool {
     far.recv_from(&mut got).is_ok_and(|(len, _)| got[..len] == sent)
 }
 
-/// Asks a host for an echo by ICMPv6, as `ping` does.
+/// Sends an ICMPv6 echo request to a host, as `ping` does.
 fn echo(fabric: &Fabric, from: usize, to: usize) {
     let socket = fabric.inside(from, || Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6)).unwrap());
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    // Type, code, the checksum that the kernel writes, identifier, number.
+    // Type, code, the checksum, which the kernel writes, identifier, sequence number.
     socket.send_to(&[128, 0, 0, 0, 7, 7, 0, 1], &SocketAddr::new(fabric.address(to, true), 0).into()).unwrap();
     let mut answer = [0; 64];
     let len = (&socket).read(&mut answer).unwrap();
@@ -129,7 +129,7 @@ fn any_program_s_packets_take_the_switches() {
         exchange(&fabric, [1, 0], v6, 200_000);
     }
     echo(&fabric, 3, 0);
-    // In fragments, which have no ports.
+    // Sent in fragments, which have no ports.
     assert!(datagram(&fabric, 9_000, Duration::from_secs(30)));
     let bytes = fabric.sum("leaf0->spine*", "bytes");
     assert!((4_000_000..6_000_000).contains(&bytes), "{bytes}");
@@ -150,19 +150,19 @@ fn flows_are_spread_and_routing_leaves_links_that_are_down() {
     }
     let states = fabric.link("leaf0-spine0", &["down"]);
     assert!(states.len() == 2 && states.iter().all(|link| link["state"] == "down"), "{states:?}");
-    // Routing has learned of it long since, and of its end, whatever comes between.
+    // By then routing has detected the failure and its end, with any changes in between.
     std::thread::sleep(Duration::from_millis(50));
     let before = fabric.sum("spine0", "frames");
     flows();
     assert_eq!(fabric.sum("spine0", "frames"), before);
-    // Routing does not learn of the one path that is left, which swallows all.
+    // Routing does not detect the failure of the remaining path, which drops everything.
     fabric.link("leaf0->spine1", &["silent"]);
     assert!(!datagram(&fabric, 100, Duration::from_millis(300)));
     assert!(fabric.sum("leaf0->spine1", "drops_silent") > 0);
     let states = fabric.link("leaf0->spine1", &["rate=25%", "loss=0.5%"]);
     assert_eq!(states[0]["state"], "rate=25%,loss=0.5%");
     for _ in 0..10 {
-        // More often than tables hold changes.
+        // More changes than tables can hold.
         fabric.link("spine*", &["down"]);
         fabric.link("spine*", &["up"]);
     }
@@ -172,7 +172,8 @@ fn flows_are_spread_and_routing_leaves_links_that_are_down() {
     fabric.down();
 }
 
-/// Sends a packet from host 0 to host 2 with this TTL. Returns which switch says that it ran out, and type and code.
+/// Sends a packet from host 0 to host 2 with this TTL. Returns the switch that reports the expiry,
+/// and the ICMP type and code.
 fn expired_at(fabric: &Fabric, v6: bool, ttl: u32) -> (IpAddr, [u8; 2]) {
     let (domain, icmp, header) =
         if v6 { (Domain::IPV6, Protocol::ICMPV6, 0) } else { (Domain::IPV4, Protocol::ICMPV4, 20) };
@@ -187,7 +188,7 @@ fn expired_at(fabric: &Fabric, v6: bool, ttl: u32) -> (IpAddr, [u8; 2]) {
     loop {
         let (len, from) = hears.recv_from(&mut told).unwrap();
         let told = &told[header..len];
-        // A neighbour's solicitation comes here too.
+        // Neighbour solicitations are received here too.
         if told.len() > 8 + 20 + 8 && matches!((v6, told[0]), (false, 11) | (true, 3)) {
             assert!(told[8..].windows(2).any(|pair| pair == number.to_be_bytes()), "the packet is quoted");
             return (from.ip(), [told[0], told[1]]);
@@ -228,7 +229,7 @@ fn links_delay_reorder_corrupt_and_duplicate() {
     let fabric = Fabric::up("impaired");
     let bind = |host| UdpSocket::bind((fabric.address(host, false), 0)).unwrap();
     let (near, far) = (fabric.inside(0, || bind(0)), fabric.inside(2, || bind(2)));
-    // The numbers of those that come, of so many that are sent.
+    // Returns the numbers of the datagrams that arrive, of `count` that are sent.
     let numbers = |count: u8, patience: Duration| {
         for number in 0..count {
             near.send_to(&[number; 200], far.local_addr().unwrap()).unwrap();
@@ -273,10 +274,10 @@ fn links_delay_reorder_corrupt_and_duplicate() {
 #[test]
 fn a_queue_holds_what_tcp_needs_by_default() {
     let Some(_turn) = turn() else { return };
-    // The table without a limit takes the place of the scenario's.
+    // The table without a limit replaces that of the scenario.
     let fabric = Fabric::with("roomy", &["--set", "queue={trimming=false}", "--set", "topology.latency_us=1"]);
     let near = fabric.inside(0, || UdpSocket::bind((fabric.address(0, false), 0))).unwrap();
-    // More than a bandwidth-delay product, and less than 200 packets.
+    // More than a bandwidth-delay product, and fewer than 200 packets.
     for _ in 0..150 {
         near.send_to(&[0; 3_000], (fabric.address(2, false), 9)).unwrap();
     }
@@ -287,7 +288,8 @@ fn a_queue_holds_what_tcp_needs_by_default() {
 #[test]
 fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     let Some(_turn) = turn() else { return };
-    // Names are for all users, also where files of the user who starts it are not.
+    // Files with names are readable for all users, regardless of the umask of the user who starts
+    // it.
     let mut strict = Command::new("sh");
     strict.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(spray().get_program());
     let fabric = Fabric::by(strict, "shell", &[]);
@@ -318,7 +320,7 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
         assert!(code == 2 && said.is_empty() && errors.contains(why), "{arguments:?}: {code}: {said}{errors}");
     }
     assert_eq!(std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(), machines_own);
-    // Who still runs in a host is named when it goes.
+    // Processes that still run in a host are listed when it is removed.
     let own = ["shell", "h1", "--name", &fabric.name, "--", "sh", "-c", "echo; read end"];
     let mut left = spray().args(own).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     left.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
@@ -330,7 +332,7 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     left.wait().unwrap();
 }
 
-/// A namespace that is not spray's, until the end of its test.
+/// A namespace of another program, removed when dropped.
 struct Theirs(String);
 
 impl Theirs {
@@ -340,7 +342,7 @@ impl Theirs {
         theirs
     }
 
-    /// What `ip` says.
+    /// Returns the output of `ip`.
     fn ip(&self, arguments: &[&str]) -> String {
         let output = std::process::Command::new("ip").args(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -386,7 +388,7 @@ fn a_host_is_in_a_namespace_of_somebody_elses_which_stays_as_it_was() {
     fabric.down();
     wait_until("its interface to be gone", || theirs.links() == links);
     assert_eq!(setting().ok(), was);
-    // A host's interface has a name that may be taken.
+    // The name of a host's interface may be taken.
     theirs.ip(&["-n", &theirs.0, "link", "add", "eth0", "type", "veth", "peer", "name", "other"]);
     let (code, _, errors) = run(&["up", pod.to_str().unwrap(), "--name", "refused", "--host", &lent]);
     assert!(code == 2 && errors.contains("--network none"), "{errors}");
@@ -406,7 +408,7 @@ fn our_own_transport_runs_in_hosts_too() {
     assert_eq!(code, 0, "{errors}");
     let measured: Value = serde_json::from_str(&said).unwrap();
     assert!(measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() > 1_000_000, "{measured}");
-    // It sprays: one connection takes both spines.
+    // Packets are sprayed: one connection uses both spines.
     for spine in ["leaf0->spine0", "leaf0->spine1"] {
         assert!(fabric.sum(spine, "bytes") > 100_000, "{spine}");
     }
@@ -444,7 +446,8 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     assert!(!spray_switch::deployed().contains(&name));
 }
 
-/// Its namespaces are mounts that only the process that keeps it, and those that it started from, see.
+/// Its namespaces are mounts that are visible only to the process that keeps it, and to its
+/// parents.
 #[test]
 fn a_fabric_of_another_mount_namespace_is_entered_and_is_no_leftover() {
     let Some(_turn) = turn() else { return };

@@ -145,7 +145,7 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
 mod tests {
     use super::*;
 
-    /// As `systemd-analyze verify` sees them, with a program that is there.
+    /// Checks the units with `systemd-analyze verify`, with an existing program.
     #[test]
     fn units_are_sound_and_all_are_installed() {
         let units = sh::root().join("deploy/systemd");
@@ -169,7 +169,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// The paths of scenarios and failures that documents name are those of a package.
+    /// The paths of scenarios and failures in documents are those of a package.
     #[test]
     fn what_documents_name_is_packaged() {
         for (document, name) in

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((built.folder.to_str(), built.name.as_str()), (Some("/w/sim"), "spray_sim"));
         assert_eq!(built.executable.to_str(), Some("/w/target/quick/deps/spray_sim-1"));
         assert!(built.computes());
-        // The same library for others to link, a program, and the end.
+        // The same library for linking, a program, and the end.
         assert_eq!(Binary::built(&message(true, "null")), None);
         assert_eq!(Binary::built(&message(false, "\"/w/target/quick/spray\"")), None);
         assert_eq!(Binary::built("{\"reason\":\"build-finished\",\"success\":true}"), None);

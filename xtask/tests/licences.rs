@@ -1,5 +1,6 @@
-//! What is built in has a licence that `deny.toml` allows, and comes from a registry: of what is built on Linux, with all features. cargo-deny, where it is
-//! installed, also compares the texts of licences and looks at other systems and at advisories.
+//! Dependencies have a licence that `deny.toml` allows, and come from a registry; checked for the
+//! Linux build with all features. cargo-deny, if installed, also compares the texts of licences and
+//! checks other systems and advisories.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;
@@ -29,10 +30,10 @@ fn every_dependency_has_an_allowed_licence_and_is_of_a_registry() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// As old manifests have them: `/` for `OR`, and `GPL-3.0`.
+/// For old manifests: `/` for `OR`, and `GPL-3.0`.
 const MODE: ParseMode = ParseMode { allow_slash_as_or_operator: true, allow_deprecated: true, ..ParseMode::STRICT };
 
-/// Whether an SPDX expression can be met by the licences in `allow`.
+/// Returns whether an SPDX expression is satisfied by the licences in `allow`.
 fn is_allowed(expression: &str, allow: &[&str]) -> bool {
     let parsed = Expression::parse_mode(expression, MODE);
     parsed.is_ok_and(|parsed| parsed.evaluate(|licence| allow.contains(&licence.to_string().as_str())))

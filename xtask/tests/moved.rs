@@ -1,4 +1,5 @@
-//! A tree that was copied or moved together with what was built in it is the tree that tasks work on.
+//! After a tree has been copied or moved together with its build outputs, tasks work on the new
+//! tree.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fs::{self, Permissions};
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 
 use spray_test_support::{Folder, program, text};
 
-/// A folder with a tree, and a cargo that prints its working directory.
+/// Returns a folder with a tree, and a cargo that prints its working directory.
 fn copy() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path().join("tree/xtask/src")).unwrap();

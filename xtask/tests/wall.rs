@@ -1,9 +1,9 @@
-//! The NIC does not depend on the laboratory, not even in its words.
+//! The NIC does not depend on the laboratory, in code or in comments.
 
 use spray_test_support::root;
 use walkdir::WalkDir;
 
-/// Sources of the NIC, and words that have no place in them.
+/// Source folders of the NIC, and the words that must not occur in them.
 const NIC: [&str; 3] = ["nic/core", "nic/src", "nic/wire"];
 const WORDS: [&str; 6] = ["dilat", "emulat", "simulat", "testbed", "virtual time", "virtual_time"];
 

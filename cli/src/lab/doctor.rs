@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(check.status, Status::Fail);
         assert!(check.found.starts_with("`switch`: ") && check.found.ends_with("line 18\nline 19"), "{}", check.found);
         assert_eq!(check.found.lines().count(), 9);
-        // Without root the loader logs much, and the kernel nothing.
+        // Without root the loader logs several lines, and the kernel none.
         let log = "libbpf: prog 'steer': BPF program load failed: -EPERM\n\n-- END PROG LOAD LOG --\n";
         let refused = Checked { program: "steer", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
         let check = judge(&[refused]);

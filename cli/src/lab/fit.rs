@@ -115,7 +115,7 @@ mod tests {
         );
         assert_eq!(lines[10..], ["a note below it, which is longer than the terminal is wide"]);
         assert_eq!(to_width(&text, 100), text.trim_end(), "it fits");
-        // A column that does not fit is shown all the same, once.
+        // A column that does not fit is nevertheless shown, once.
         assert_eq!(to_width(&text, 5).matches("1,234,567").count(), 1);
     }
 }

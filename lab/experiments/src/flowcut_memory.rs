@@ -87,7 +87,7 @@ mod tests {
         Keeper::FlowcellSwitch,
     ];
 
-    /// Equation 1 as the paper writes it.
+    /// Equation 1, literally.
     fn equation_1(network: &Dimensions) -> f64 {
         let (h, f) = (f64::from(network.hosts), f64::from(network.flows_per_host));
         let (b, l, m) = (network.gbps * 1e9 / 8.0, network.rtt_us * 1e-6, f64::from(network.mtu_bytes));

@@ -57,7 +57,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a queue with departures as events.
+        /// Compared with a queue that has departures as events.
         #[test]
         fn a_departure_that_is_settled_late_is_that_of_the_moment(
             frames in prop::collection::vec((0u64..300_000, 64u64..4_150), 1..300),

@@ -223,7 +223,7 @@ mod tests {
     fn a_run_that_goes_much_slower_is_told_of_once() {
         let mut pace = Pace::new(100.0);
         let mut now_ps = 5;
-        // As planned, then nine times slower, then a hundred times.
+        // At the planned rate, then nine times slower, then a hundred times.
         let speeds = [vec![1; 40], vec![9; 40], vec![100; 40]].concat();
         let mut told = Vec::new();
         for (step, slower) in speeds.into_iter().enumerate() {

@@ -165,7 +165,7 @@ mod tests {
     use spray_pipeline::bins::Crossing;
     use std::cell::Cell;
 
-    /// 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
+    /// Returns 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
     fn scale() -> Scale {
         Scale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::hash;
 
-    /// What becomes of 100,000 frames.
+    /// Returns the impairments of 100,000 frames.
     fn frames(link: Impairment) -> Vec<Impaired> {
         let state = Cell::new(1);
         let random = || {

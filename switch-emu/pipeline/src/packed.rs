@@ -107,7 +107,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each field has its own bits, from the lowest up, and loses what does not fit.
+        /// Each field has separate bits, in order from the lowest, and is truncated to its width.
         #[test]
         fn fields_have_their_bits(place: u32, marked: bool, trend: i32, note: u8) {
             let word = Sample { place, marked, trend, note }.pack();

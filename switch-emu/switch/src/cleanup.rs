@@ -69,7 +69,7 @@ mod tests {
         }
     }
 
-    /// The process id in the name is of no live process.
+    /// The process id in the name is not that of a running process.
     #[test]
     fn a_namespace_is_dead_when_nobody_holds_it() {
         if !spray_test_support::has_root() {
@@ -80,7 +80,7 @@ mod tests {
         assert!(!leftovers().contains(&name), "locked");
         assert!(try_lock(&path(&name)).is_none());
         drop(held);
-        // As a killed process leaves it.
+        // The state after the process is killed.
         fs::write(path(&name), "").unwrap();
         netns::bind_new(&path(&name)).unwrap();
         assert!(leftovers().contains(&name), "not locked");
@@ -88,7 +88,7 @@ mod tests {
         assert!(!leftovers().contains(&name));
     }
 
-    /// In a new mount namespace, whose folder of namespaces is no mount yet.
+    /// In a new mount namespace, in which the folder of namespaces is not yet a mount.
     #[test]
     fn a_namespace_is_removed_after_ip_netns_has_added_one() {
         if !spray_test_support::has_root() {

@@ -1,4 +1,4 @@
-//! The network of a run, what can go wrong with it, and how it is mended.
+//! The network of a run, its faults, and their repair.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::chaos::port::{PORTS, Port};
 use crate::chaos::{Event, Kind};
 use crate::namespaces_of;
 
-/// Its MTU, and that of the event.
+/// The usual MTU, and that of the event.
 const MTU: u32 = 1500;
 const SMALLER_MTU: u32 = 1000;
 
@@ -24,7 +24,8 @@ impl Network {
         Self { routers }
     }
 
-    /// Runs commands of a shell at a host. Returns what failed: an interface may be gone by another event.
+    /// Runs shell commands at a host. Returns those that failed: another event may have removed an
+    /// interface.
     fn at_host(&self, side: usize, script: &str) -> Result<(), String> {
         let mut shell = Command::new("sh");
         shell.args(["-ec", script]);
@@ -37,8 +38,8 @@ impl Network {
         self.routers.at_gateway(side, script).map_err(|error| error.to_string())
     }
 
-    /// Has an event of the network begin; others are none of its business. What cannot be done, since another event has taken away
-    /// what it is done to, is left undone.
+    /// Starts an event of the network; ignores others. Fails if another event has removed the
+    /// object that it changes.
     pub fn begin(&self, event: &Event) -> Result<(), String> {
         let Port { side, interface, gateway, address, bits, .. } = PORTS[event.port];
         let spine = event.spine;
@@ -72,7 +73,7 @@ impl Network {
         }
     }
 
-    /// Undoes an event of the network.
+    /// Reverts an event of the network.
     pub fn end(&self, event: &Event) -> Result<(), String> {
         match event.kind {
             Kind::InterfaceDown
@@ -94,13 +95,13 @@ impl Network {
         }
     }
 
-    /// Mends everything.
+    /// Repairs everything.
     pub fn mend_all(&self) {
         let mended = PORTS.iter().try_for_each(|port| self.mend(port)).and_then(|()| self.mend_spines());
         mended.unwrap_or_else(|error| panic!("the network cannot be mended: {error}"));
     }
 
-    /// Makes what a port lacks.
+    /// Restores the missing configuration of a port.
     fn mend(&self, port: &Port) -> Result<(), String> {
         let Port { side, interface, gateway, address, router, bits, metric } = port;
         let leaf = namespaces_of(std::process::id()).into_iter().find(|name| name.ends_with(&format!("leaf{side}")));

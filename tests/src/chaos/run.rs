@@ -1,4 +1,4 @@
-//! A run: transfers and events at the same time, and what must hold after each episode.
+//! A run: concurrent transfers and events, and the checks after each episode.
 #![expect(clippy::disallowed_methods, reason = "events happen to real processes at real times")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,33 +17,37 @@ use crate::remains::Remains;
 use crate::running::{PATIENCE, wait_until};
 use crate::{namespaces_of, spray};
 
-/// How long either side waits for the other, in seconds.
+/// The timeout of both commands, in seconds.
 const TIMEOUT: &str = "3";
-/// Of a sender, and of a receiver with two transfers: rings and programs included.
+/// The maximum memory of a sender, and of a receiver with two transfers, including rings and
+/// programs.
 const MOST_MEMORY_KIB: u64 = 128 << 10;
-/// Where so many transfers of an episode have failed, no other is begun: all are sent again.
+/// After this number of failed transfers in an episode no further one is started, because all are
+/// repeated.
 const MOST_FAILED: usize = 3;
-/// What may end a process: done, failed, refused, interrupted.
+/// The valid exit codes of a process: completed, failed, rejected, interrupted.
 const CODES: [i32; 4] = [0, 1, 2, 130];
 
-/// What a run came to.
+/// The figures of a run.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Events by kind, and of these how many could not happen, as another had taken away what they happen to.
+    /// Events by kind, and how many of these failed because another event had removed the object
+    /// that they change.
     pub events: BTreeMap<Kind, [u64; 2]>,
-    /// Transfers that the sender reported as delivered, those that it reported as failed, and those of killed senders.
+    /// Transfers that the sender reported as delivered, those that it reported as failed, and those
+    /// of killed senders.
     pub transfers: [u64; 3],
-    /// Of those that were not reported as delivered: how often all had arrived nevertheless.
+    /// The number of transfers not reported as delivered that had arrived completely.
     pub arrived_unreported: u64,
-    /// The most memory of a sender and of a receiver, in KiB.
+    /// The maximum memory of a sender and of a receiver, in KiB.
     pub memory_kib: [u64; 2],
-    /// What the last receiver had after each of its episodes, in KiB.
+    /// The memory of the last receiver after each of its episodes, in KiB.
     pub idle_kib: Vec<u64>,
-    /// Receivers that were started.
+    /// The number of receivers that were started.
     pub receivers: u64,
-    /// Errors of senders and receivers, and how many ended so.
+    /// The errors of senders and receivers, and their numbers.
     pub errors: BTreeMap<String, u64>,
-    /// BPF programs, maps and links that were held.
+    /// The number of BPF programs, maps and links that processes held.
     pub held: [usize; 3],
 }
 
@@ -55,12 +59,12 @@ pub struct Run {
     key: String,
     inbox: PathBuf,
     receiver: Option<Logged>,
-    /// Descriptors and threads of the receiver before its first transfer.
+    /// The numbers of descriptors and threads of the receiver before its first transfer.
     idle: [usize; 2],
     senders: [Option<(Logged, Transfer)>; 2],
-    /// Transfers of this episode that are over, and not reported as delivered.
+    /// Ended transfers of this episode that were not reported as delivered.
     undone: Vec<(usize, Transfer)>,
-    /// What the last sender said that failed.
+    /// The output of the last sender that failed.
     last_said: String,
     rng: Rng,
     begun: u64,
@@ -69,7 +73,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes all that is needed, and starts the receiver.
+    /// Creates the network and the files, and starts the receiver.
     pub fn new(seed: u64) -> Self {
         let (remains, folder, network) = (Remains::before(), Folder::new(), Network::new());
         let machine = Machine::new(&folder);
@@ -98,7 +102,8 @@ impl Run {
         run
     }
 
-    /// Has the events of an episode happen while both interfaces send; then mends everything, and checks what must hold.
+    /// Runs the events of an episode while both interfaces send; then repairs everything, and
+    /// checks the invariants.
     pub fn episode(&mut self, episode: &Episode) {
         let begins = episode.events.iter().map(|event| (event.after_ms, true, event));
         let ends = episode.events.iter().map(|event| (event.after_ms + event.for_ms, false, event));
@@ -119,7 +124,7 @@ impl Run {
         self.assert_receiver_is_as_it_was();
     }
 
-    /// Ends everything, and checks that nothing is left.
+    /// Ends all processes, and checks that nothing is left.
     pub fn finish(mut self) -> Figures {
         let receiver = self.receiver.as_mut().expect("the receiver of a mended network");
         Machine::signal(receiver, nix::sys::signal::Signal::SIGINT);
@@ -156,7 +161,7 @@ impl Run {
         }
     }
 
-    /// Undoes whatever is left of events; the receiver runs again.
+    /// Reverts all events; restarts the receiver if necessary.
     fn mend(&mut self) {
         let senders = self.senders.iter_mut().flatten().map(|(sender, _)| sender);
         self.machine.mend(self.receiver.iter_mut().chain(senders));
@@ -166,7 +171,8 @@ impl Run {
         assert!(receiver.process.is_running(), "no receiver starts in a mended network: {}", receiver.said());
     }
 
-    /// Starts the receiver if none runs at the address that is sent to: one that was started without it has another.
+    /// Starts the receiver unless one is running at the destination address; one that was started
+    /// without this interface has another address.
     fn receive(&mut self) {
         if let Some(mut receiver) = self.receiver.take() {
             let listens = receiver.said().contains(&format!(" as {}\n", PORTS[2].address));
@@ -204,7 +210,7 @@ impl Run {
         self.senders[lane] = Some((sender, transfer));
     }
 
-    /// Looks at what runs, and starts the next transfer where one has ended.
+    /// Checks the processes, and starts the next transfer where one has ended.
     fn go_on(&mut self) {
         self.watch();
         for lane in 0..2 {
@@ -217,7 +223,7 @@ impl Run {
         }
     }
 
-    /// Notes memory and BPF objects, and takes the senders that have ended.
+    /// Records memory and BPF objects, and handles the senders that have ended.
     fn watch(&mut self) {
         for lane in 0..2 {
             let Some((mut sender, transfer)) = self.senders[lane].take() else { continue };
@@ -252,7 +258,7 @@ impl Run {
         }
     }
 
-    /// What must hold of a process that has ended. Returns its exit code, if no signal ended it.
+    /// Checks a process that has ended. Returns its exit code, unless a signal ended it.
     fn over(&mut self, process: &mut Logged) -> Option<i32> {
         let (status, said) = (process.process.end(), process.said());
         assert!(!said.contains("panicked"), "{said}");
@@ -271,7 +277,7 @@ impl Run {
         Some(code)
     }
 
-    /// Waits until all senders have ended, and checks what is there of what they did not deliver.
+    /// Waits until all senders have ended, and checks the received part of undelivered transfers.
     fn settle(&mut self) {
         wait_until("the senders to end", || {
             self.watch();
@@ -283,7 +289,8 @@ impl Run {
         }
     }
 
-    /// In the mended network, what failed arrives when it is sent again, and so does something new. Nothing else is left there.
+    /// Checks that in the repaired network failed transfers are delivered when repeated, that new
+    /// ones are too, and that no other file is left.
     fn assert_delivered_in_the_end(&mut self) {
         let undone = std::mem::take(&mut self.undone);
         let fresh = (0..2).map(|lane| {
@@ -316,15 +323,16 @@ impl Run {
     }
 }
 
-/// How often it is looked what a receiver has.
+/// The interval at which a receiver's resources are checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Descriptors and threads.
+/// Returns the numbers of descriptors and threads.
 fn counts(process: &Logged) -> [usize; 2] {
     ["fd", "task"].map(|of| process.count(of))
 }
 
-/// Those of a receiver that waits for its first transfer, once its threads have begun.
+/// Returns these numbers for a receiver that waits for its first transfer, after its threads have
+/// started.
 fn idle(receiver: &Logged) -> [usize; 2] {
     let (mut last, mut same) = ([0; 2], 0);
     while same < 10 {
@@ -335,8 +343,8 @@ fn idle(receiver: &Logged) -> [usize; 2] {
     last
 }
 
-/// Whether an error says more than that something failed: a command, a setting or what to do about it, what the system said, or that each
-/// file was told before.
+/// Returns whether an error states more than that something failed: a command, a setting, a remedy,
+/// the system's error, or that each file was reported before.
 fn says_what_to_do(error: &str) -> bool {
     [";", "`", "--", "(os error ", "files and folders were not sent"].iter().any(|part| error.contains(part))
 }

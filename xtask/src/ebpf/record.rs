@@ -62,7 +62,7 @@ fn hash(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// What has changed since the record was written: files, or the flags.
+    /// Returns what has changed since the record was written: files, or the flags.
     fn changed(record: &str) -> Vec<&str> {
         let lines = record.lines().skip_while(|line| !line.starts_with(FLAGS_LINE));
         let is_same = |line: &&str| match line.strip_prefix(FLAGS_LINE) {
@@ -105,7 +105,7 @@ mod tests {
             |tests: &str| hash(compiled(&[code, "\n#[cfg(test)]\nmod tests {".as_bytes(), tests.as_bytes()].concat()));
         assert_eq!(with("1}"), with("2}"));
         assert_ne!(hash(compiled(b"fn f() {}\n")), hash(compiled(b"fn g() {}\n")));
-        // Of the hash's own specification.
+        // Test vectors of the hash's specification.
         assert_eq!((hash(b""), hash(b"foobar")), (0xcbf2_9ce4_8422_2325, 0x8594_4171_f739_67e8));
     }
 }

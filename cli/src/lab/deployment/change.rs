@@ -126,7 +126,7 @@ mod tests {
             "dwn",
             "rate",
             "rate=0%",
-            // All or a hundredth.
+            // A loss of 100 % or 1 %.
             "loss=1",
             "rate=0.5",
             "rate=200%",
@@ -138,7 +138,7 @@ mod tests {
             "delay=2s",
             "jitter=-1ms",
             "corrupt=200%",
-            // These would be rounded.
+            // These values would be rounded.
             "rate=0.05%",
             "loss=0.00001%",
             "delay=0.4ns",

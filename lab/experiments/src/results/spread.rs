@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn an_interval_of_what_is_never_below_0_is_not_either() {
-        // As seen: 920 +- 1,397.
+        // A wide spread, as measured: 920 +- 1,397.
         let wide = Spread::of(&[365.0, 1475.0]);
         let [low, high] = wide.ci95.unwrap();
         assert!(low > 0.0 && low < 920.0 && high > 920.0 && wide.is_wide(), "{low} {high}");
-        // Little spread: the usual one.
+        // A narrow spread: the usual format.
         let close = Spread::of(&[99.0, 100.0, 101.0]);
         let [low, high] = close.ci95.unwrap();
         assert!((high - 102.484).abs() < 0.04 && (low - 97.516).abs() < 0.04 && !close.is_wide(), "{low} {high}");

@@ -150,11 +150,11 @@ mod tests {
         let late = of(&[(10.0, true), (1.0, false), (2.0, false), (3.0, false)]);
         assert_eq!((late.mean(), late.percentile(0.75), late.percentile(0.99)), (bound(4.0), exact(3.0), bound(10.0)));
         assert_eq!((late.len(), late.coefficient_of_variation()), (4, None));
-        // One that was seen for a short time may be the slowest: every percentile from there on is
-        // a bound.
+        // A flow observed for a short time may be the slowest: every percentile above its time is a
+        // lower bound.
         let early = of(&[(1.0, true), (2.0, false), (3.0, false)]);
         assert_eq!((early.percentile(0.1), early.percentile(0.5)), (bound(1.0), bound(2.0)));
-        // Equal values: the exact ones are below.
+        // Equal values: exact ones are sorted below bounds.
         assert_eq!(of(&[(2.0, true), (2.0, false)]).percentile(0.5), exact(2.0));
         assert_eq!((of(&[]).mean(), of(&[]).percentile(0.5)), (None, None));
     }

@@ -163,7 +163,7 @@ mod tests {
         );
         let slowdowns = (a.flows.slowdown_mean, a.flows.slowdown_p99);
         assert_eq!((a.flows.makespan_us, a.flows.goodput_gbps, slowdowns), (Some(40.0), 0.4, (Some(2.0), Some(3.0))));
-        // Rates of 100 and 33 1/3 bytes a microsecond.
+        // Rates of 100 and 33 1/3 bytes per microsecond.
         assert_eq!(a.flows.jain, Some(0.8));
         assert_eq!(
             (b.flows.flows_total, b.flows.flows_completed, b.flows.fct_p99_us, b.flows.jain, b.collectives),
@@ -219,7 +219,7 @@ mod tests {
             step_mean_us: longest,
         };
         assert_eq!(found, expected);
-        // The second one is cut off 30 us after its start, and of a third none has started.
+        // The second collective is cut off 30 us after its start, and the third has not started.
         let mut cut = run.clone();
         (cut.end_us, cut.flows[3]) = (50.0, cut_off(cut.flows[3].clone(), 50.0));
         let mut waits = flow("r", 1, [0.0, 1.0], Some(2));

@@ -124,7 +124,8 @@ mod tests {
     use super::*;
     use std::assert_eq;
 
-    /// The counters of two switches with ConWeave, the first of which has held `held` packets in `queues` queues, and of one without.
+    /// Returns the counters of two switches with ConWeave, the first of which has held `held`
+    /// packets in `queues` queues, and of one without.
     fn counted(held: u64, queues: u64) -> Counted {
         let switches = [Scheme::ConWeave, Scheme::ConWeave, Scheme::Ecmp].map(|scheme| SwitchConfig::new(0, scheme));
         let states =

@@ -48,7 +48,8 @@ fn segment(frame: &[u8]) -> Option<(u8, usize, usize, u64)> {
 mod tests {
     use super::*;
 
-    /// A frame of TCP or UDP with an odd payload, and its segment's pseudo header's sum where the checksum goes.
+    /// Returns a TCP or UDP frame with an odd payload, whose checksum field holds the sum of the
+    /// pseudo-header.
     fn begun(is_v6: bool, protocol: u8) -> (Vec<u8>, usize) {
         let header = if protocol == PROTOCOL_UDP { 8 } else { 20 };
         let segment = header + 33;
@@ -63,7 +64,7 @@ mod tests {
         }
         let at = frame.len();
         frame.extend((0..segment).map(|n| n as u8));
-        // Of UDP the length, which its checksum covers, plays no role here.
+        // The length field of UDP, which the checksum covers, is irrelevant here.
         let place = at + if protocol == PROTOCOL_UDP { 6 } else { 16 };
         let sum = fold(super::segment(&frame).unwrap().3);
         frame[place..place + 2].copy_from_slice(&sum.to_be_bytes());

@@ -257,7 +257,8 @@ mod tests {
         assert!(known_down(failures.events(), 1, 3_099) && !known_down(failures.events(), 1, 3_100));
     }
 
-    /// Routing learns late of either end, and the tables need no more room however often links change.
+    /// Routing detects both the failure and the repair with a delay, and repeated changes need no
+    /// further table entries.
     #[test]
     fn routing_learns_late_and_tables_do_not_grow() {
         let mut failures = Failures::new(100);

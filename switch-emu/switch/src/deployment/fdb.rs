@@ -314,7 +314,7 @@ mod tests {
         [10, 0, 0, host].into()
     }
 
-    /// An ARP frame from address `own` for address `other`.
+    /// Returns an ARP frame from address `own` for address `other`.
     fn arp(mac: [u8; 6], own: IpAddr, other: IpAddr) -> Vec<u8> {
         let bytes = |address| match address {
             IpAddr::V4(address) => Ipv4Addr::octets(&address),
@@ -323,7 +323,7 @@ mod tests {
         [&[0xff; 6][..], &mac, &[8, 6], &[0; 14], &bytes(own), &[0; 6], &bytes(other), &[0; 18]].concat()
     }
 
-    /// A neighbour discovery message of type `kind`.
+    /// Returns a neighbour discovery message of type `kind`.
     fn nd(kind: u8, [source, destination, target]: [Ipv6Addr; 3]) -> Vec<u8> {
         let head = [&MACS[1][..], &MACS[0], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255]].concat();
         [&head[..], &source.octets(), &destination.octets(), &[kind, 0, 0, 0, 0, 0, 0, 0], &target.octets()].concat()
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(fdb.learn(0, v4(7), Some([0xff; 6]), 0), Update::default(), "a group's Ethernet address");
     }
 
-    /// All steps until `until_ms`, in ticks of 50 ms; a probed host answers if `answers`.
+    /// Runs all steps until `until_ms`, in ticks of 50 ms; a probed host answers if `answers`.
     fn steps(fdb: &mut Fdb, until_ms: u64, answers: bool) -> Vec<ClaimStep> {
         let mut all = Vec::new();
         for now_ns in (0..=until_ms).step_by(50).map(|ms| ms * MS) {
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(fdb.claims.len(), Fdb::MAX_CLAIMS_PER_HOST);
     }
 
-    /// Checksum of RFC 4861, over a solicitation to the solicited-node group.
+    /// The checksum of RFC 4861, for a solicitation to the solicited-node group.
     #[test]
     fn a_neighbour_solicitation_has_a_valid_checksum() {
         let address: Ipv6Addr = "fd00::1:2".parse().unwrap();
