@@ -26,8 +26,7 @@ pub(crate) fn frame(bytes: &[u8]) {
     believed(bytes);
 }
 
-/// Checks that a sealed frame is rejected with an invalid tag, and otherwise accepted by all
-/// parsers.
+/// Checks that a sealed frame is accepted by all parsers, and rejected with an invalid tag.
 fn believed(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
     assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
@@ -55,8 +54,7 @@ fn again(bytes: &[u8]) {
     );
 }
 
-/// Checks that a frame is parsed as it was built, and that with one byte flipped it is rejected or
-/// parsed to the same fields.
+/// Checks that a frame is parsed as built, and with one byte flipped rejected or unchanged.
 pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();

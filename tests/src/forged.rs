@@ -69,7 +69,7 @@ pub enum Forged {
     Sealed(u32, u64, u16),
     /// A Connect with an invalid key exchange message of this length, at most 96 bytes.
     Connect(Connect, usize),
-    /// A frame whose header is modified after computing the checksum.
+    /// A frame with a header that is modified after computing the checksum.
     Corrupt,
     /// A frame for another port.
     Foreign,

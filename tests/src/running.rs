@@ -39,12 +39,12 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 impl Running {
-    /// Waits until this `spray recv`, whose standard error is a pipe, can be reached.
+    /// Waits until this `spray recv`, with a pipe as standard error, can be reached.
     pub fn listening(self) -> Self {
         self.until("listening on ")
     }
 
-    /// Waits until this process, whose standard error is a pipe, has written a line that contains
+    /// Waits until this process, with a pipe as standard error, has written a line that contains
     /// `said_so`.
     pub fn until(mut self, said_so: &str) -> Self {
         let stderr = self.0.stderr.as_mut().expect("a piped standard error");

@@ -176,8 +176,8 @@ fn ip(pair: &Pair, side: usize, arguments: &str) {
     assert!(pair.run_in(side, || command.status()).unwrap().unwrap().success(), "ip {arguments}");
 }
 
-/// Starts a transfer of half a gigabyte, in processes whose standard errors are pipes. `rest` is
-/// for the sender.
+/// Starts a transfer of half a gigabyte in processes with pipes as standard errors. `rest` is for
+/// the sender.
 fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) {
     let file = payload(folder, 512 << 20);
     let out = inbox(folder);

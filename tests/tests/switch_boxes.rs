@@ -85,7 +85,7 @@ fn our_transport_sprays_across_boxes() {
     boxes.down();
 }
 
-/// Hosts of two networks, whose router is their leaf.
+/// Hosts of two networks; the router of each is its leaf.
 #[test]
 fn hosts_of_other_networks_are_routed_across_boxes() {
     let Some(_turn) = shared_turn() else { return };

@@ -22,7 +22,7 @@ const STALL: Duration = Duration::from_millis(2);
 /// The frames and the pace of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct BareConfig<'a> {
-    /// The whole frame, no longer than [`DeviceInfo::max_frame`](spray_nic::device::DeviceInfo) of the sender.
+    /// The whole frame, no longer than [`max_frame`](spray_nic::device::DeviceInfo) of the sender.
     pub template: &'a [u8],
     /// The time to send for.
     pub duration: Duration,

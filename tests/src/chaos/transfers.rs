@@ -109,7 +109,7 @@ pub fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|name| name.into_string().unwrap()).collect()
 }
 
-/// A process whose standard error is a file, so that its output need not be read concurrently.
+/// A process with a file as standard error, so that its output need not be read concurrently.
 pub struct Logged {
     pub process: Running,
     log: PathBuf,

@@ -75,7 +75,7 @@ fn threads_change_nothing_with_credit_and_marks_at_departure() {
 }
 
 /// A trigger without signals forces a single part. Differences are then the order of simultaneous
-/// events, the numbers of frames, and when a receiver learns of the end.
+/// events, the numbers of frames, and when a receiver is notified of the end.
 #[test]
 fn parts_give_the_figures_of_one_part() {
     let network = leaf_spine(16, 8, 8);

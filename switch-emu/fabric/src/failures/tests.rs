@@ -15,8 +15,8 @@ fn events(text: &str, network: &Network, seed: u64) -> Vec<LinkEvent> {
     FailureFile::parse(text).unwrap().events(&context).unwrap()
 }
 
-/// Whether every leaf reaches every other over routes that avoid the links of `events`, of which
-/// routing is unaware.
+/// Returns whether every leaf reaches every other over routes that avoid the links of `events`, of
+/// which routing is not notified.
 fn connected(network: &Network, events: &[LinkEvent]) -> bool {
     let routes = ShortestPaths::new(network, |_| true);
     let dead: Vec<usize> = events.iter().flat_map(|event| event.links.clone()).collect();

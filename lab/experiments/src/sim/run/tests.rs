@@ -68,7 +68,7 @@ fn what_priority_flow_control_does_is_in_the_summary() {
     assert!(without_headroom.fabric.drops_queue > 0);
 }
 
-/// An incast whose pauses reach the senders, with and without congestion control.
+/// An incast with pauses that reach the senders, with and without congestion control.
 #[test]
 fn no_packet_times_out_while_links_pause() {
     //= docs/specs/pfc.md#PFC-8 timeouts

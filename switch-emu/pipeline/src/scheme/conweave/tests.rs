@@ -454,7 +454,7 @@ impl Twins {
         self.source.hear(self.now_ps, kind, epoch);
     }
 
-    /// Advances the time; a queue whose time has come is released.
+    /// Advances the time, and releases the queue if it expires.
     fn wait(&mut self, time_ps: u64) {
         let end_ps = self.now_ps + time_ps;
         if let Some(due_ps) = self.destination.resume_ps.filter(|due_ps| *due_ps <= end_ps) {

@@ -18,8 +18,8 @@ pub(super) const FULL: u16 = 3_000;
 
 /// Returns two leaves (0, 1) with two hosts each, two spines (2, 3); 100 Gb/s, 1 us.
 ///
-/// Ports: leaf 0 has 0, 1 to h0, h1 and 2, 3 to the spines; leaf 1 has 4, 5 to h2, h3 and 6, 7; spine 0 has 8, 9 to the
-/// leaves, spine 1 has 10, 11.
+/// Ports: leaf 0 has 0, 1 to h0, h1 and 2, 3 to the spines; leaf 1 has 4, 5 to h2, h3 and 6, 7;
+/// spine 0 has 8, 9 to the leaves, spine 1 has 10, 11.
 pub(super) fn fabric() -> Fabric {
     let hosts = (0..4).map(host);
     let mut ports = Vec::new();

@@ -41,7 +41,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Returns a fabric whose links have every impairment.
+/// Returns a fabric with every impairment of links.
 fn lossy() -> Fabric {
     let mut fabric = fabric();
     uplinks(&mut fabric, START_PS + 10_000_000, LinkState { loss_ppm: 300_000, rate_ppm: 250_000, ..LinkState::UP });
