@@ -154,7 +154,7 @@ mod tests {
                 assert!(SETTINGS.split_whitespace().any(|known| known == *setting), "{}: {setting}", unit.display());
             }
             let [start] = pairs.iter().filter(|pair| pair.0 == "ExecStart").collect::<Vec<_>>()[..] else {
-                panic!("{} starts no single command", unit.display())
+                panic!("{} does not start exactly one command", unit.display())
             };
             // The options of the tunnel are in its options file, without which it does not start.
             let options =

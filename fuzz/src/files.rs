@@ -33,7 +33,7 @@ pub(crate) fn topology(bytes: &[u8]) {
 }
 
 fn check_network(network: &Network, size: Size) {
-    network.check().expect("every host has a cable, and a way to every other");
+    network.check().expect("every host has a path to every other");
     let built = (network.hosts.len(), network.switches.len(), network.links.len() / 2);
     assert_eq!(built, (size.hosts, size.switches, size.cables));
 }

@@ -92,7 +92,7 @@ impl Boxes {
             let (code, said, errors) = self.play(switch, more);
             assert!(code == 0 && errors.is_empty(), "{switch}: {said}{errors}");
         }
-        wait_until("the boxes to hear each other", || SWITCHES.iter().all(|switch| self.hears(switch)));
+        wait_until("the boxes to receive each other's messages", || SWITCHES.iter().all(|switch| self.hears(switch)));
     }
 
     /// Returns the state of a box as reported by `spray switch`.

@@ -107,7 +107,7 @@ pub fn in_time(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> Ru
             result.engine_figures.late_packets, result.engine_figures.lateness_p99_us
         );
     }
-    panic!("{TRIES} runs were all too late to count: this machine is too busy");
+    panic!("all {TRIES} runs were too late to be valid: this machine is too busy");
 }
 
 /// Half of a link's latency: if frames are later than this, times are those of the machine, not of

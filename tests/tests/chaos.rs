@@ -32,7 +32,7 @@ fn what_is_reported_as_delivered_is_there_whatever_happens() {
     }
     let figures = run.finish();
     eprintln!("seed {seed}, {} episodes in {:?}: {figures:#?}", told.episodes.len(), begun.elapsed());
-    assert!(figures.transfers[0] > told.episodes.len() as u64, "too little happened");
+    assert!(figures.transfers[0] > told.episodes.len() as u64, "too few events");
 }
 
 /// Prints how to repeat a run that fails.

@@ -26,9 +26,9 @@ fn dropping_a_testbed_removes_it() {
     let pid = std::process::id();
     let testbed = testbed(&small("64 KiB", ""));
     assert_eq!(namespaces_of(pid).len(), 5);
-    assert!(leftovers().iter().all(|name| !namespaces_of(pid).contains(name)), "a live run is no leftover");
+    assert!(leftovers().iter().all(|name| !namespaces_of(pid).contains(name)), "a running process has no leftovers");
     assert!(clean().iter().all(|name| !name.starts_with(&format!("spray-{pid}-"))));
-    assert_eq!(namespaces_of(pid).len(), 5, "`clean` leaves live runs alone");
+    assert_eq!(namespaces_of(pid).len(), 5, "`clean` ignores running processes");
     drop(testbed);
     assert_eq!(namespaces_of(pid), [""; 0]);
 }
@@ -41,7 +41,7 @@ fn a_panic_in_the_middle_of_a_run_removes_everything() {
         let testbed = testbed(&scenario);
         let stop = AtomicBool::new(false);
         let mut progress = |progress: Progress| {
-            assert!(!matches!(progress, Progress::Running { delivered_bytes: 1.., .. }), "meant to happen");
+            assert!(!matches!(progress, Progress::Running { delivered_bytes: 1.., .. }), "an intended panic");
         };
         drop(testbed.prepare(&scenario, &mut |_| {}).unwrap().run(BalancerKind::Reps, 1, &mut progress, &stop));
     });

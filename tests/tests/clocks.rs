@@ -119,7 +119,7 @@ fn delays_rates_and_link_states_are_right_whatever_the_process_s_clock_reads() {
         assert!(states.len() == 4 && states.iter().all(|link| link["state"] == "down"), "{offset} s: {states:?}");
         assert!(!arrives(&fabric), "{offset} s: over a link that is down");
         links(&fabric.name, "leaf0-spine1", &["up"]);
-        wait_until("routing to find the link", || arrives(&fabric));
+        wait_until("routing to use the link", || arrives(&fabric));
         fabric.down();
     }
 }
@@ -135,7 +135,7 @@ fn boxes_with_different_clocks_work_together() {
         assert!(code == 0 && errors.is_empty(), "{switch}: {said}{errors}");
     };
     SWITCHES.into_iter().zip([18_500_000, -60, 1_000, 0]).for_each(play);
-    wait_until("the boxes to hear each other", || SWITCHES.iter().all(|switch| boxes.hears(switch)));
+    wait_until("the boxes to receive each other's messages", || SWITCHES.iter().all(|switch| boxes.hears(switch)));
     boxes.exchange(0, 2, false, 100_000);
     boxes.exchange(3, 1, true, 100_000);
     boxes.links("spine0", "spine0->leaf1", &["down"]);
@@ -145,7 +145,7 @@ fn boxes_with_different_clocks_work_together() {
     boxes.links("leaf1", "leaf1->spine0", &["up"]);
     boxes.assert_by_both();
     assert_eq!(run(&["down", &boxes.place("spine0")]).0, 0);
-    wait_until("leaf0 to miss spine0", || !boxes.hears("leaf0"));
+    wait_until("leaf0 to detect the failure of spine0", || !boxes.hears("leaf0"));
     boxes.assert_only_by("spine1");
     play(("spine0", -60));
     boxes.assert_by_both();

@@ -102,7 +102,7 @@ fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
             (counters.trims + counters.drops_queue) as f64
         };
         let [cut, sim_cut] = [&emulated, &simulated].map(at_port);
-        assert!(within(cut, sim_cut, TRIMS_PERCENT), "{cut} frames cut or dropped, simulated {sim_cut}");
+        assert!(within(cut, sim_cut, TRIMS_PERCENT), "{cut} frames trimmed or dropped, simulated {sim_cut}");
     }
 }
 

@@ -66,17 +66,17 @@ fn arrives(sealed: bool) {
     let (sent, received) = (sending.end(), receiving.end());
     assert!(sent.success() && received.code() == Some(0), "{}{}", sending.said(), receiving.said());
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
-    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing else lies there");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "no other files are left");
     let Flood { frames, replayed, spoofed_bytes, answered_bytes, .. } = flood;
     eprintln!("{frames} frames, {replayed} replayed; {answered_bytes} bytes for {spoofed_bytes}; {memory_kib} KiB");
     assert!(frames > LEAST_FRAMES && replayed > LEAST_FRAMES / 4, "{frames} frames, {replayed} of the sender's");
-    assert_eq!(answered_bytes > 0, !sealed, "a Connect has an answer, but not where its sender does not know the key");
+    assert_eq!(answered_bytes > 0, !sealed, "a Connect is answered, unless the sender does not know the key");
     assert!(answered_bytes <= MOST_ANSWERED * spoofed_bytes, "{answered_bytes} bytes for {spoofed_bytes}");
     assert!(0 < memory_kib && memory_kib <= MOST_MEMORY_KIB, "{memory_kib} KiB");
     let mut links = Command::new("ip");
     let links = routers.run_in(1, || links.args(["-details", "link", "show", Routers::INTERFACE]).output()).unwrap();
     let links = String::from_utf8(links.unwrap().stdout).unwrap();
-    assert!(links.contains(Routers::INTERFACE) && !links.contains("xdp"), "its program is off: {links}");
+    assert!(links.contains(Routers::INTERFACE) && !links.contains("xdp"), "its program is detached: {links}");
     drop(routers);
     assert_eq!(namespaces_of(std::process::id()), [""; 0]);
 }

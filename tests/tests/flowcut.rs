@@ -16,5 +16,5 @@ fn a_slow_uplink_is_drained_and_left_without_reordering() {
     let drained_ps = result.counted().0.drained_ps;
     assert!(drained_ps > 0, "{:?}", result.flows);
     let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
-    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows leave the slow uplink");
+    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows are rerouted from the slow uplink");
 }

@@ -109,7 +109,7 @@ fn prometheus_scrapes_it() {
         let json: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
         json["data"]["result"][0]["value"][1].as_str()?.parse().ok()
     };
-    wait_until("Prometheus to have all bytes", || {
+    wait_until("Prometheus to record all bytes", || {
         asked("spray_receiver_bytes_total").is_some_and(|bytes| bytes >= BYTES as f64)
     });
     assert_eq!(asked("up"), Some(1.0));

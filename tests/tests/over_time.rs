@@ -69,7 +69,7 @@ fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
     };
     let apart = |(ps, bytes): &(u64, u64)| Some(((*bytes as f64 - at(*ps)?).abs(), *ps as f64 / 1e6));
     let apart: Vec<_> = ours.delivered.iter().filter_map(apart).collect();
-    assert!(apart.len() > 8, "only {} times are those of both runs", apart.len());
+    assert!(apart.len() > 8, "only {} times are common to both runs", apart.len());
     apart.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
@@ -80,7 +80,7 @@ fn is_physical(scenario: &Scenario, run: &RunResult) {
     let (end_ps, delivered) = *run.delivered.last().unwrap();
     assert_eq!((run.delivered[0], delivered), ((0, 0), total), "{}", run.engine);
     let last_us = run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max);
-    assert!(end_ps as f64 / 1e6 >= last_us, "{}: it ends at {end_ps} ps of {last_us} us", run.engine);
+    assert!(end_ps as f64 / 1e6 >= last_us, "{}: the series ends at {end_ps} ps of {last_us} us", run.engine);
     let packet = u64::from(scenario.packet_bytes());
     let links = &scenario.network.links;
     let links = links.iter().filter(|link| matches!(link.to, Node::Host(_)));

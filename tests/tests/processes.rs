@@ -259,14 +259,14 @@ fn one_receiver_serves_several_senders_at_once() {
         spawn(0, interface, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow))
     });
     wait_until("both files", || std::fs::read_dir(&out).unwrap().count() == 2);
-    assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one was over before the other began");
+    assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one ended before the other started");
     for running in &mut sending {
         assert!(running.end().success(), "{}", running.said());
     }
     for interface in ["eth0", "eth1"] {
         assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
     }
-    assert!(receiving.is_running(), "with --keep it goes on");
+    assert!(receiving.is_running(), "with --keep it continues");
 }
 
 /// The writer pauses for longer than the timeout: an open connection is kept alive.

@@ -136,7 +136,7 @@ fn a_thread_for_each_queue_serves_and_measures() {
         }
     }
     let counted = || value(&get(&routers, 9464, "/metrics").unwrap_or_default(), "spray_receiver_bytes_total");
-    wait_until("what all threads have received to be served", || counted().is_some_and(|sum| sum >= received as f64));
+    wait_until("the metrics to include all threads", || counted().is_some_and(|sum| sum >= received as f64));
     kill(Pid::from_raw(serving.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(serving.end().code(), Some(130), "{}", serving.said());
 }

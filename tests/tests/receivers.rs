@@ -18,7 +18,7 @@ fn both_receivers_deliver_every_byte_over_links_that_lose() {
         let result = run(&scenario(receiver, "ecmp", lossy));
         assert_sound(&result);
         assert!(result.counted().0.retransmits > 0, "{receiver}: {:?}", result.counted());
-        assert_eq!(result.counted().1.order.reordered, 0, "{receiver}: on one path");
+        assert_eq!(result.counted().1.order.reordered, 0, "{receiver}: with one path");
     }
 }
 

@@ -30,10 +30,10 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
     exchange(&machines.host(1), &machines.machine(), [10, 79, 0, 9].into(), 100_000);
     let learned = machines.shown()["hosts"][0]["addresses"].to_string();
     assert!(learned.contains("10.79.0.1") && learned.contains("fd79::1"), "{learned}");
-    assert!(!machines.shown()["hosts"].to_string().contains("10.79.0.9"), "the machine's own is no host's");
+    assert!(!machines.shown()["hosts"].to_string().contains("10.79.0.9"), "the machine's address belongs to no host");
     let bytes = machines.sum("leaf0->spine*", "bytes");
     assert!((2_000_000..4_000_000).contains(&bytes), "{bytes}");
-    assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "what is for the machine goes through no switch");
+    assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "packets for the machine cross no switch");
     assert_eq!(machines.sum("*", "drops_ttl"), 0);
     let (code, _, errors) = run(&["shell", "h0", "--name", &machines.name, "--", "true"]);
     assert!(code == 2 && errors.contains("h0 is another machine, behind p0@"), "{errors}");
@@ -111,7 +111,7 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
     let (code, _, errors) = run(&arguments);
     assert_eq!(code, 0, "{errors}");
     let address = Machines::address(1, false);
-    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string(), "before it says anything");
+    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string(), "before it sends anything");
     ip(&format!("-n {} address del {address}/24 dev eth0", machines.host(1)));
     ip(&format!("-n {} address add {address}/24 dev eth0", machines.host(3)));
     for _ in 0..20 {
@@ -151,7 +151,7 @@ fn hosts_that_know_each_other_already_are_found_by_their_packets() {
     for _ in 0..5000 {
         socket.send_to(&[0; 100], "10.79.0.99:9").unwrap();
     }
-    wait_until("too many of them to be told", || machines.shown()["lost_frames"].as_u64().unwrap() > 0);
+    wait_until("the excess to be reported", || machines.shown()["lost_frames"].as_u64().unwrap() > 0);
     let (flooded, spans) = (received() - before, begun.elapsed().as_millis() as u64 / 100 + 2);
     assert!(flooded > 0 && flooded < 64 * spans + 20, "{flooded} in {spans} spans");
     machines.down();
@@ -223,7 +223,7 @@ fn hosts_of_other_networks_are_routed() {
     assert!(Machines::command(&machine, "sh").args(["-c", forward]).status().unwrap().success());
     machines.switch(&[]);
     exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 10_000);
-    wait_until("both hosts to be known", || {
+    wait_until("both hosts to be found", || {
         let hosts = machines.shown()["hosts"].to_string();
         hosts.contains("10.80.0.1") && hosts.contains("10.81.0.1")
     });
@@ -240,7 +240,7 @@ fn hosts_of_other_networks_are_routed() {
         near.send_to(&content(1, 100), far.local_addr().unwrap()).unwrap();
         far.recv_from(&mut [0; 200]).is_ok()
     };
-    assert!(ttl(4) && !ttl(3), "leaf0, spine and leaf1 take one each");
+    assert!(ttl(4) && !ttl(3), "leaf0, spine and leaf1 decrement it once each");
     machines.down();
 }
 
@@ -293,7 +293,7 @@ fn fast_links_are_not_held() {
         exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
         machines.sum("leaf0-spine*", "drops_random") > 0
     };
-    assert!((0..50).any(loses), "5 % of the frames are to be lost");
+    assert!((0..50).any(loses), "5 % of the frames must be lost");
     machines.down();
 }
 
@@ -309,7 +309,7 @@ fn what_an_interface_cannot_send_stops_nobody() {
     exchange(&machines.host(1), &machines.host(2), Machines::address(2, false), 1_000);
     let socket = inside(&machines.host(1), || std::net::UdpSocket::bind("10.79.0.2:0")).unwrap();
     (0..10).for_each(|_| assert_eq!(socket.send_to(&[0; 1400], "10.79.0.3:9").unwrap(), 1400));
-    wait_until("them to be told", || machines.shown()["lost_frames"] == 10);
+    wait_until("the losses to be reported", || machines.shown()["lost_frames"] == 10);
     ip(&format!("-n {} link set p3 down", machines.machine()));
     for _ in 0..10 {
         // Fails if the host is reported as unreachable.

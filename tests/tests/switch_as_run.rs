@@ -216,7 +216,7 @@ fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
             eprintln!("{run:?} {switch:?}");
             alike.iter().all(|&(one, other)| apart(one as f64, other as f64).abs() < 0.1)
         };
-        assert!((0..3).any(|_| alike()), "no try of three, which are above");
+        assert!((0..3).any(|_| alike()), "none of the three tries above is close enough");
     }
 }
 

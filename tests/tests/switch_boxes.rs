@@ -53,7 +53,7 @@ fn all_boxes_route_around_what_fails_anywhere() {
     boxes.assert_by_both();
     let pid = boxes.shown("spine0")["pid"].as_u64().unwrap();
     kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
-    wait_until("leaf0 to miss spine0", || !boxes.hears("leaf0"));
+    wait_until("leaf0 to detect the failure of spine0", || !boxes.hears("leaf0"));
     boxes.assert_only_by("spine1");
     wait_until("the end of the process", || !spray_switch::deployed().contains(&spine0));
     let (code, _, errors) = boxes.play("spine0", &[]);
@@ -101,7 +101,7 @@ fn hosts_of_other_networks_are_routed_across_boxes() {
     for (host, leaf, net) in [(0, "leaf0", 80), (2, "leaf1", 81)] {
         exchange(&boxes.place(&format!("h{host}")), &boxes.place(leaf), [10, net, 0, 9].into(), 1_000);
     }
-    wait_until("both hosts to be known", || {
+    wait_until("both hosts to be found", || {
         boxes.shown("leaf0")["hosts"].to_string().contains("10.80.0.1")
             && boxes.shown("leaf1")["hosts"].to_string().contains("10.81.0.1")
     });
@@ -142,12 +142,12 @@ fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
     let (code, _, errors) = run(&swapped);
     assert_eq!(code, 0, "{errors}");
     let state = |cable: usize| boxes.shown("leaf0")["cables"][cable]["state"].as_str().unwrap().to_string();
-    wait_until("leaf0 to see it", || state(0).contains("connected to `spine0->leaf1`"));
+    wait_until("leaf0 to detect it", || state(0).contains("connected to `spine0->leaf1`"));
     assert_eq!(boxes.links("leaf0", "leaf0->spine0", &[])[0]["state"], "down");
     let (code, _, errors) = run(&["link", "--name", &boxes.place("leaf0"), "spine0->leaf1", "down"]);
     assert!(code == 2 && errors.contains("`spine0->leaf1` belongs to switches of other machines"), "{errors}");
     assert_eq!(boxes.play("spine1", &["--set", "topology.host_gbps=0.1"]).0, 0);
-    wait_until("leaf0 to see that too", || state(1).contains("another scenario"));
+    wait_until("leaf0 to detect that too", || state(1).contains("another scenario"));
     for switch in ["leaf0", "spine0", "spine1"] {
         assert_eq!(run(&["down", &boxes.place(switch)]).0, 0);
     }

@@ -63,7 +63,7 @@ fn a_link_down_is_dropped_on_until_routing_knows() {
     assert!(sum(&result, |port| port.drops_link()) > 0);
     assert_eq!(result.events.iter().filter(|event| event.kind == EventKind::Reroute).count(), 2);
     let recovery = result.loss_duration_us.unwrap();
-    assert!(recovery <= 65.0 + 20.0, "the last drop came {recovery} us after the first failure");
+    assert!(recovery <= 65.0 + 20.0, "the last drop is {recovery} us after the first failure");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_slow_link_drops_nothing_by_itself() {
     assert_eq!(sum(&result, |port| port.drops_link()), 0);
     assert_eq!(result.loss_duration_us, None);
     let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
-    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS moves to the faster uplink");
+    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS prefers the faster uplink");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_receiver_that_falls_silent_ends_its_sender_in_bounded_time() {
     let ended = result.events.iter().filter(|event| event.detail.contains("stopped acknowledging"));
     assert!(ended.clone().count() >= 1, "{:?}", result.events);
     assert!(ended.clone().all(|event| event.time_us < 5_000.0), "{:?}", ended.collect::<Vec<_>>());
-    assert_eq!(result.payload_verified, Some(true), "what did arrive is right");
+    assert_eq!(result.payload_verified, Some(true), "received data is correct");
 }
 
 #[test]

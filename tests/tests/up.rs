@@ -146,7 +146,7 @@ fn flows_are_spread_and_routing_leaves_links_that_are_down() {
     let flows = || (0..16).for_each(|_| exchange(&fabric, [0, 2], false, 20_000));
     flows();
     for spine in ["leaf0->spine0", "leaf0->spine1"] {
-        assert!(fabric.sum(spine, "bytes") > 20_000, "{spine}: one of 16 flows takes it");
+        assert!(fabric.sum(spine, "bytes") > 20_000, "{spine}: none of 16 flows uses it");
     }
     let states = fabric.link("leaf0-spine0", &["down"]);
     assert!(states.len() == 2 && states.iter().all(|link| link["state"] == "down"), "{states:?}");
@@ -247,7 +247,7 @@ fn links_delay_reorder_corrupt_and_duplicate() {
     let (brief, long) = (Duration::from_millis(300), Duration::from_secs(2));
     let up = "leaf0->spine*";
     assert_eq!(fabric.link(up, &["corrupt=100%"])[0]["state"], "corrupt=100%");
-    assert_eq!(numbers(30, brief), [0; 0], "each bit of an IPv4 packet is under a checksum");
+    assert_eq!(numbers(30, brief), [0; 0], "every bit of an IPv4 packet is covered by a checksum");
     fabric.link(up, &["duplicate=100%"]);
     assert_eq!(numbers(4, brief), [0, 0, 1, 1, 2, 2, 3, 3]);
     fabric.link(up, &["up", "delay=200ms"]);
@@ -260,7 +260,7 @@ fn links_delay_reorder_corrupt_and_duplicate() {
         let falls = came.windows(2).position(|pair| pair[0] > pair[1]).unwrap();
         [came[..=falls].to_vec(), came[falls + 1..].to_vec()]
     };
-    assert!(came.len() == 40 && early.is_sorted() && late.is_sorted(), "some overtake the others: {came:?}");
+    assert!(came.len() == 40 && early.is_sorted() && late.is_sorted(), "some packets overtake others: {came:?}");
     fabric.link(up, &["jitter=100ms"]);
     let came = numbers(40, long);
     assert!(came.len() == 40 && !came.is_sorted());
@@ -386,7 +386,7 @@ fn a_host_is_in_a_namespace_of_somebody_elses_which_stays_as_it_was() {
         assert!(code == 2 && errors.contains(why), "{host}: {code}: {errors}");
     }
     fabric.down();
-    wait_until("its interface to be gone", || theirs.links() == links);
+    wait_until("its interface to be removed", || theirs.links() == links);
     assert_eq!(setting().ok(), was);
     // The name of a host's interface may be taken.
     theirs.ip(&["-n", &theirs.0, "link", "add", "eth0", "type", "veth", "peer", "name", "other"]);
@@ -424,7 +424,7 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     let fabric = Fabric::up("killed");
     kill(Pid::from_raw(fabric.pid() as i32), Signal::SIGKILL).unwrap();
     wait_until("the end of the process", || !spray_switch::deployed().contains(&fabric.name));
-    wait_until("its namespaces to be nobody's", || {
+    wait_until("its namespaces to be leftovers", || {
         leftovers().iter().any(|name| name.contains(&fabric.pid().to_string()))
     });
     let (code, said, errors) = run(&["clean"]);

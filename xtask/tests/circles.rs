@@ -154,7 +154,7 @@ fn read(file: &Path, parent: usize, modules: &mut Vec<Module>) -> usize {
     let mut module = Module { file: file.into(), parent, ..Module::default() };
     modules.push(Module::default());
     let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| file.ends_with(name));
-    let folder = if is_root { file.parent().expect("a file is in a folder").into() } else { file.with_extension("") };
+    let folder = if is_root { file.parent().expect("a file has a folder").into() } else { file.with_extension("") };
     let mut at = 0;
     while at < tokens.len() {
         let next = tokens.get(at + 1).map_or("", String::as_str);
@@ -243,7 +243,7 @@ fn circles(first: &Path) -> Vec<String> {
         let least = from(&reach, *source).into_iter().find(|at| reach.contains(&(*at, *source)));
         let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let edge = format!("\n  {} takes {names} from {}", name(*source), name(*to));
-        circles.entry(least.expect("`to` is one")).or_default().push_str(&edge);
+        circles.entry(least.expect("`to` has a name")).or_default().push_str(&edge);
     }
     circles.into_values().map(|circle| format!("a circle:{circle}")).collect()
 }

@@ -41,7 +41,8 @@ fn no_folder_depends_on_a_later_one() {
     let mut found = vec![];
     for (name, (rank, needs)) in &crates {
         for need in needs {
-            let (below, _) = crates.get(need).unwrap_or_else(|| panic!("{name} needs {need}, which no folder has"));
+            let (below, _) =
+                crates.get(need).unwrap_or_else(|| panic!("{name} depends on {need}, which is in no folder"));
             found.extend(
                 (below > rank).then(|| format!("{name} in {} needs {need} in {}", FOLDERS[*rank], FOLDERS[*below])),
             );

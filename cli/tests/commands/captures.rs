@@ -90,7 +90,7 @@ fn a_capture_of_the_simulator_says_what_the_results_say() {
         let sent: Vec<_> = rows.iter().filter(is_sent).collect();
         let again = sent.iter().filter(|row| row[6] == "1").count() as u64;
         assert_eq!((sent.len() as u64, again), (total("packets_sent"), total("retransmits")), "{name}");
-        assert_eq!(sent[0][1], "0.000000000", "the scenario begins at 0");
+        assert_eq!(sent[0][1], "0.000000000", "the scenario starts at 0");
         assert!(rows.is_sorted_by_key(|row| &row[1]), "{name}");
     }
 }

@@ -82,9 +82,9 @@ fn a_fix_that_is_killed_is_undone() {
         let undone = doctor(&pair, &["--undo"]);
         assert!(text(&undone.stdout).contains("set             mtu 9000"), "{}", text(&undone.stderr));
         assert!(ip(&pair, "link show dev eth0").contains("mtu 9000"), "after {wait}");
-        assert!(!Path::new(&kept).exists(), "all is restored");
+        assert!(!Path::new(&kept).exists(), "everything is restored");
     }
-    assert!(fixed > 0, "it was never killed late");
+    assert!(fixed > 0, "it was never killed after the change");
 }
 
 /// Runs `spray` as the user root, but without capabilities.
@@ -112,7 +112,7 @@ fn missing_rights_are_one_sentence_with_another_way() {
         let (code, said) = without_rights(&pair, arguments);
         assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{arguments:?}: {code:?}: {said}");
         assert!(said.lines().count() == 1 && !said.contains("libbpf"), "{arguments:?}: {said}");
-        assert!(arguments[0] != "up" || !said.contains("sim"), "it deploys: {said}");
+        assert!(arguments[0] != "up" || !said.contains("sim"), "it suggests the simulator: {said}");
     }
 }
 

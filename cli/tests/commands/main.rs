@@ -31,7 +31,7 @@ fn refused(arguments: &[&str], parts: &[&str]) {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     for part in parts {
-        assert!(message.contains(part), "{arguments:?} does not say `{part}`: {message}");
+        assert!(message.contains(part), "{arguments:?} does not print `{part}`: {message}");
     }
     assert!(output.stdout.is_empty(), "{arguments:?}");
 }

@@ -102,7 +102,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     full(&["trace", &file, "--engine", "sim", "--balancer", "ops", "--out", "-"]);
     #[cfg(feature = "xdp")]
     full(&["doctor"]);
-    assert!(folder.path().join("run/runs.csv").is_file(), "the runs were made all the same");
+    assert!(folder.path().join("run/runs.csv").is_file(), "the runs are completed nevertheless");
 }
 
 /// Both addresses are on this machine, so the kernel answers.
@@ -186,7 +186,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
         ("wire", ["a specification", "# "]),
     ] {
         for part in parts {
-            assert!(said(name).contains(part), "{name} does not say `{part}`: {}", said(name));
+            assert!(said(name).contains(part), "{name} does not print `{part}`: {}", said(name));
         }
     }
     refused(&["explain", "flowcutt"], &["flowcutt", "did you mean `flowcut`?"]);

@@ -63,7 +63,10 @@ fn every_combination_is_run_once_and_collected() {
     let plan = sweep.run(&out, &["--plan"]);
     assert_eq!(plan.lines().filter(|line| line.contains(" done ")).count(), 8, "{plan}");
     let anywhere = spray(&["run", &sweep.scenario, "--engine", "sim", "--plan"]);
-    assert!(anywhere.status.success() && !text(&anywhere.stdout).contains(" done "), "in a new folder nothing is done");
+    assert!(
+        anywhere.status.success() && !text(&anywhere.stdout).contains(" done "),
+        "a new folder has no completed runs"
+    );
     let again = sweep.run(&out, &[]);
     assert!(again.contains("8 of 8 runs are done already") && !again.contains(" left"), "{again}");
     // Of more seeds, only the new ones are run.

@@ -50,7 +50,8 @@ fn over(seeds: u64, scenario: &Scenario, balancer: BalancerKind) -> Figures {
     let mut figures = Figures { mean: 0, max: 0, reordered: 0 };
     for seed in 1..=seeds {
         let flows = Simulation::new(scenario).run(balancer, seed, &[]).unwrap().flows;
-        let times: Vec<u64> = flows.iter().map(|flow| (flow.fct_us.expect("it ends") * 1e3).round() as u64).collect();
+        let times: Vec<u64> =
+            flows.iter().map(|flow| (flow.fct_us.expect("a complete flow") * 1e3).round() as u64).collect();
         figures.mean += times.iter().sum::<u64>() / times.len() as u64;
         figures.max += times.iter().max().unwrap();
         figures.reordered += flows.iter().map(|flow| flow.receiver.order.reordered).sum::<u64>();

@@ -252,7 +252,7 @@ fn attempt(document: &Document, number: &Number, text: &str) -> Result<(), Strin
     let scenario = read(document, number, text)?;
     let value: f64 = text.parse().unwrap();
     let read = as_read(document, number, text);
-    assert_eq!(read, value, "{} = {text}, as it is read", number.path);
+    assert_eq!(read, value, "{} = {text}, as parsed", number.path);
     let flow = flow_config(&scenario);
     assert_eq!(flow, flow.sanitised(), "{} = {text}", number.path);
     if let Some(found) = in_force(&scenario, &number.path) {
@@ -340,7 +340,7 @@ fn every_number_is_in_force_at_its_bounds_and_refused_beyond() {
     assert!(tried.len() > 250, "{}", tried.len());
     for (what, why) in &refused {
         let known = REFUSED.iter().any(|(path, words)| path == what && why.contains(words));
-        assert!(known, "{what} is refused: {why}");
+        assert!(known, "{what} is rejected: {why}");
     }
     let is_refused = |(path, _): &&(&str, &str)| refused.iter().any(|(what, _)| what == path);
     assert_eq!(REFUSED.iter().filter(is_refused).count(), REFUSED.len());
@@ -350,7 +350,7 @@ fn every_number_is_in_force_at_its_bounds_and_refused_beyond() {
 /// range.
 fn refuses(document: &Document, number: &Number, text: &str) {
     let why = read(document, number, text).err();
-    let why = why.unwrap_or_else(|| panic!("{} = {text} is taken", number.path));
+    let why = why.unwrap_or_else(|| panic!("{} = {text} is accepted", number.path));
     let is_named = why.contains(&format!("`{}` is {text}", number.name));
     assert!(is_named && why.starts_with("written: ") && why.contains("allowed: "), "{}: {why}", number.path);
 }

@@ -21,8 +21,8 @@ fn scenario(workload: &str) -> Scenario {
 }
 
 fn read(text: &str) -> Scenario {
-    let document = Document::parse(Path::new("dragonfly"), text).expect("part of the program");
-    Scenario::read(&document).expect("part of the program")
+    let document = Document::parse(Path::new("dragonfly"), text).expect("a built-in scenario");
+    Scenario::read(&document).expect("a built-in scenario")
 }
 
 /// Every host of a group sends 1 MiB to the corresponding host of the next group: eight flows share
@@ -145,7 +145,7 @@ fn detours_of_one_class_wait_for_each_other() {
     //= docs/specs/pfc.md#PFC-7 deadlock
     let run = |scheme| Simulation::new(&with(scheme, lossless())).run(Ecmp, 1, &[]).unwrap();
     let stuck = run(Scheme::Valiant);
-    let deadlock = stuck.events.iter().find(|event| event.kind == EventKind::Deadlock).expect("nothing moves any more");
+    let deadlock = stuck.events.iter().find(|event| event.kind == EventKind::Deadlock).expect("a deadlock");
     let circle = &deadlock.detail;
     let links: Vec<_> = circle.split(' ').map(|link| link.split_once("->").unwrap()).collect();
     let next = links.iter().cycle().skip(1);

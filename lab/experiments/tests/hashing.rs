@@ -59,7 +59,7 @@ fn the_flow_label_is_an_entropy_value() {
         let spines = |balancer, fields| spines(balancer, &format!("hash = \"{hash}\"\nhash_fields = \"{fields}\""));
         for fields in ["five-tuple", "ports", "flow-label"] {
             assert_eq!(spines(BalancerKind::Ops, fields), 8, "{hash}, {fields}");
-            assert_eq!(spines(BalancerKind::Ecmp, fields), 1, "{hash}, {fields}: one label");
+            assert_eq!(spines(BalancerKind::Ecmp, fields), 1, "{hash}, {fields}: a single label");
         }
         assert_eq!(spines(BalancerKind::Ops, "addresses"), 1, "{hash}");
     }

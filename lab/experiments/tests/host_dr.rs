@@ -74,7 +74,11 @@ fn packets_take_all_cores_in_turn() {
             assert_eq!(frames(&result, agg, "core"), [PACKETS / 16; 4], "seed {seed}");
         }
         let near = run(&scenario(fat_tree(), 0, 4), seed);
-        assert_eq!(frames(&near, "tor0", "agg"), [PACKETS / 4; 4], "within a pod the aggregation switches are next");
+        assert_eq!(
+            frames(&near, "tor0", "agg"),
+            [PACKETS / 4; 4],
+            "within a pod aggregation switches are the turning switches"
+        );
         assert_eq!(frames(&near, "agg", "core").iter().sum::<u64>(), 0);
     }
 }

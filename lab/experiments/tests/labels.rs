@@ -65,7 +65,7 @@ fn told_of_a_dead_cable_host_dr_goes_round_it() {
     let mut scenario = permutation();
     apply(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
     let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
-    assert!(told <= ops, "routing takes the cable out of the hash for both");
+    assert!(told <= ops, "routing removes the cable from the hash for both");
     let healthy = mean_ns(&permutation(), HostDr);
     assert!(told * 10 < healthy * 13);
 }

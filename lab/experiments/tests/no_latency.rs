@@ -25,7 +25,7 @@ fn ends(scenario: &Scenario, balancer: BalancerKind, most_us: f64) {
     assert!(last < most_us, "{case}: {last} us");
     let count = |of: fn(&FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
     let (sent, again) = (count(|flow| flow.sender.packets_sent), count(|flow| flow.sender.retransmits));
-    assert!(2 * again < 5 * (sent - again), "{case}: {again} of {sent} packets again");
+    assert!(2 * again < 5 * (sent - again), "{case}: {again} of {sent} packets retransmitted");
 }
 
 //= docs/specs/transport.md#TRN-66 trimmed again

@@ -128,7 +128,7 @@ impl Runs {
         let (dom, log) = (text(&output.stdout), text(&output.stderr));
         let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
         assert!(said.is_empty(), "{}: {said:#?}", page.display());
-        let found = dom.split("<pre id=\"found\">").nth(1).unwrap_or_else(|| panic!("nothing came back: {log}"));
+        let found = dom.split("<pre id=\"found\">").nth(1).unwrap_or_else(|| panic!("no result: {log}"));
         let json = found.split("</pre>").next().unwrap();
         let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
         serde_json::from_str(&json).unwrap()
@@ -252,7 +252,7 @@ fn assert_topology(plot: &Value, queues: &[BTreeMap<String, String>]) {
     let mut failed: Vec<&str> =
         numbers(&plot["failed"]).iter().map(|link| links[*link as usize]["name"].as_str().unwrap()).collect();
     failed.sort_unstable();
-    assert_eq!(failed, ["leaf0->spine0", "spine0->leaf0"], "the drawing begins with the failure");
+    assert_eq!(failed, ["leaf0->spine0", "spine0->leaf0"], "the plot starts at the failure");
     assert_eq!(links.len(), 16);
     for link in links {
         let name = link["name"].as_str().unwrap();
@@ -358,7 +358,7 @@ fn workloads_are_told_apart_where_completion_times_are_shown() {
     );
     let found = runs.open(&runs.overview(), 1200, &script);
     assert_eq!(found["places"], serde_json::json!(["measure", "fct", "sizes"]));
-    assert_eq!(found["measure"], "Slowest flow's completion time, us", "the measure that is drawn first");
+    assert_eq!(found["measure"], "Slowest flow's completion time, us", "the initially selected measure");
     assert_eq!(found["values"], serde_json::json!(["1", "1", "1"]));
     assert_eq!(found["wrong"], serde_json::json!([]));
     let slowest = SEEDS.map(|seed| number(&table(&runs.page(Reps, seed), "workloads")[1], "fct_max_us"));

@@ -44,7 +44,7 @@ fn permutation() -> Scenario {
 
 fn twin(from: usize) -> usize {
     let to = (from * 13 + 13) % HOSTS;
-    assert_ne!(from / 4, to / 4, "under another leaf");
+    assert_ne!(from / 4, to / 4, "at another leaf");
     to
 }
 
@@ -124,7 +124,7 @@ fn coarser_acks_cost_reps_its_edge_step_by_step() {
     assert!(pairs[..3].iter().all(|(reps, ops)| reps.max < ops.max), "{pairs:?}");
     assert!(pairs[..4].iter().all(|(reps, ops)| reps.mean < ops.mean), "{pairs:?}");
     assert!(within(pairs[4].0.max, pairs[4].1.max, 5), "{pairs:?}");
-    assert!(pairs.windows(2).all(|pair| within(pair[0].0.mean, pair[1].0.mean, 1)), "each costs something: {pairs:?}");
+    assert!(pairs.windows(2).all(|pair| within(pair[0].0.mean, pair[1].0.mean, 1)), "each ratio has a cost: {pairs:?}");
     // "In case of asymmetries or failures REPS does much better even at 16:1."
     let mut scenario = permutation();
     scenario.transport.ack_every = 16;
@@ -144,12 +144,12 @@ fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
     let rto_ns = (scenario.flow_config(&scenario.paths(), Reps, Own::default(), [0, 31], 0).rto.min_ps / 1000) as i64;
     for seed in SEEDS {
         let result = run(&scenario, Reps, seed);
-        let last_drop_ns = (result.loss_duration_us.expect("something was dropped") * 1e3) as i64;
+        let last_drop_ns = (result.loss_duration_us.expect("a drop on the link") * 1e3) as i64;
         println!("last drop after {last_drop_ns} ns, timeout {rto_ns} ns");
         assert!(last_drop_ns <= rto_ns + 100_000);
         assert_eq!(result.engine_figures.freeze_entries, 4, "the hosts of leaf 0");
         let without = run(&scenario, RepsNoFreezing, seed);
-        assert!(without.loss_duration_us.unwrap() > result.loss_duration_us.unwrap(), "freezing is what does it");
+        assert!(without.loss_duration_us.unwrap() > result.loss_duration_us.unwrap(), "freezing is the cause");
     }
 }
 

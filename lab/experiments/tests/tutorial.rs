@@ -35,7 +35,10 @@ fn row(scenario: &Scenario, balancer: BalancerKind) -> String {
         Ok::<_, String>(run.workloads().into_iter().find(|own| own.name == "job").unwrap())
     };
     let jobs = over_cores(scenario.seeds.len(), 2, job).unwrap();
-    assert!(jobs.iter().all(|job| job.flows.flows_completed == job.flows.flows_total), "times are no lower bounds");
+    assert!(
+        jobs.iter().all(|job| job.flows.flows_completed == job.flows.flows_total),
+        "times must not be lower bounds"
+    );
     let cell = |of: fn(&WorkloadSummary) -> Option<f64>| {
         let spread = Spread::of(&jobs.iter().filter_map(of).collect::<Vec<_>>());
         let [low, high] = spread.ci95.unwrap();

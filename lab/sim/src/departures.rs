@@ -89,7 +89,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(departures.arrivals.len() <= 1, "nothing is kept that nobody asks about");
+            prop_assert!(departures.arrivals.len() <= 1, "records that are no longer needed are removed");
         }
     }
 

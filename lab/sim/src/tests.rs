@@ -237,7 +237,7 @@ fn watched_connections_have_all_of_their_packets() {
         assert_eq!(found, choices, "{kind}");
     }
     let config = |_| flow_config(BalancerKind::Reps);
-    assert!(simulate(&spec(&network, &flows, &config), 1).unwrap().ev_lives.is_empty(), "nobody asked");
+    assert!(simulate(&spec(&network, &flows, &config), 1).unwrap().ev_lives.is_empty(), "not recorded");
 }
 
 proptest! {

@@ -161,7 +161,7 @@ mod tests {
             };
             return (rate, elapsed_ns as f64 / 1e9);
         }
-        unreachable!("the loop has no end");
+        unreachable!("the loop ends with a result");
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             for look_ns in [2_000_000, 100_000_000] {
                 for (rate, most_s) in [(300_000, 0.6), (2_000, 0.9), (400, 3.0), (50, 21.0), (3, 21.0)] {
                     let (counted, seconds) = count(delay_ns, rate, look_ns);
-                    let of = counted.expect("something arrived") / rate as f64;
+                    let of = counted.expect("a measured rate") / rate as f64;
                     assert!((0.9..1.1).contains(&of), "{of} of {rate} packets/s after {delay_ns} ns");
                     assert!(seconds - delay_ns as f64 / 1e9 < most_s, "{seconds} s for {rate} packets/s");
                 }

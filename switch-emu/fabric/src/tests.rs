@@ -286,7 +286,7 @@ fn a_leaf_avoids_a_spine_that_lost_its_cable_to_the_other_leaf() {
     let network = PAIR.network();
     let events = [event(&network, "spine1->leaf1", 0, None, LinkAction::Down { convergence_ps: 0 })];
     let fabric = compile(&network, 1, queue, &events).unwrap();
-    assert_eq!(fabric.routes.len(), 1, "known from the start");
+    assert_eq!(fabric.routes.len(), 1, "present from the start");
     assert_eq!(fabric.routes[0].groups[0][7].len(), 3);
     assert_eq!(fabric.routes[0].groups[0][0].len(), 1);
 }

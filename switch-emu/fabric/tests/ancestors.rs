@@ -71,7 +71,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
             let paths = ancestors.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
             assert_eq!(paths.len(), count);
             let all: HashSet<_> = paths.as_flattened().iter().collect();
-            assert!(all.len() >= 32.min(8 * count), "ways back: {all:?}");
+            assert!(all.len() >= 32.min(8 * count), "reverse paths: {all:?}");
             let leaf = network.leaf_of(from);
             let taken_by = |ev| ports(&fabric, leaf, from_ip, to_ip, ev, at_ps + 1);
             assert!(paths.iter().all(|path| path.iter().all(|ev| taken_by(*ev) == taken_by(path[0]))));
@@ -81,7 +81,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
             distinct.dedup();
             assert_eq!(distinct.len(), count, "{taken:?}");
             let lengths: Vec<_> = taken.iter().map(Vec::len).collect();
-            assert!(lengths.iter().all(|length| *length == lengths[0]), "whole ways");
+            assert!(lengths.iter().all(|length| *length == lengths[0]), "complete paths");
             //= docs/specs/host-dr.md#HDR-11 order of the list
             let first = |ports: &Vec<usize>| *ports.iter().find(|port| fabric.ports[**port].switch == leaf).unwrap();
             assert!(count < 2 || taken.windows(2).all(|pair| first(&pair[0]) != first(&pair[1])), "{taken:?}");

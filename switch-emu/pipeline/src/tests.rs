@@ -261,7 +261,7 @@ fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
         assert_eq!(verdict, after.map_or(expired, |_| to_host), "{is_routed} {ttl}");
         assert_eq!(frame[TTL], after.unwrap_or(ttl));
         let links = (due_ps - 7_000_000) / LATENCY_PS;
-        assert_eq!(links, if after.is_some() { 6 } else { 5 }, "it is held until it has passed them");
+        assert_eq!(links, if after.is_some() { 6 } else { 5 }, "it is delayed until it has crossed them");
     }
 }
 

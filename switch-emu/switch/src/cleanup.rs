@@ -120,7 +120,7 @@ mod tests {
         fs::write(path(&name), "").unwrap();
         let looks = std::thread::spawn(leftovers);
         std::thread::sleep(std::time::Duration::from_millis(50));
-        assert!(!looks.is_finished(), "it looks while a namespace is made");
+        assert!(!looks.is_finished(), "it did not wait for the lock");
         fs::remove_file(path(&name)).unwrap();
         drop(making);
         assert!(!looks.join().unwrap().contains(&name));

@@ -98,7 +98,7 @@ impl Network {
     /// Repairs everything.
     pub fn mend_all(&self) {
         let mended = PORTS.iter().try_for_each(|port| self.mend(port)).and_then(|()| self.mend_spines());
-        mended.unwrap_or_else(|error| panic!("the network cannot be mended: {error}"));
+        mended.unwrap_or_else(|error| panic!("the network cannot be repaired: {error}"));
     }
 
     /// Restores the missing configuration of a port.

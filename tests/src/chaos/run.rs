@@ -126,7 +126,7 @@ impl Run {
 
     /// Ends all processes, and checks that nothing is left.
     pub fn finish(mut self) -> Figures {
-        let receiver = self.receiver.as_mut().expect("the receiver of a mended network");
+        let receiver = self.receiver.as_mut().expect("the receiver of a repaired network");
         Machine::signal(receiver, nix::sys::signal::Signal::SIGINT);
         assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.said());
         self.remains.note(std::process::id());
@@ -135,7 +135,7 @@ impl Run {
         remains.assert_gone();
         assert_eq!(namespaces_of(std::process::id()), [""; 0]);
         figures.held = remains.counts();
-        assert!(figures.held.iter().all(|&held| held > 0), "nothing was noted");
+        assert!(figures.held.iter().all(|&held| held > 0), "nothing was recorded");
         figures
     }
 
@@ -167,8 +167,8 @@ impl Run {
         self.machine.mend(self.receiver.iter_mut().chain(senders));
         self.network.mend_all();
         self.receive();
-        let receiver = self.receiver.as_mut().expect("it was started");
-        assert!(receiver.process.is_running(), "no receiver starts in a mended network: {}", receiver.said());
+        let receiver = self.receiver.as_mut().expect("a started receiver");
+        assert!(receiver.process.is_running(), "no receiver starts in a repaired network: {}", receiver.said());
     }
 
     /// Starts the receiver unless one is running at the destination address; one that was started
@@ -270,7 +270,7 @@ impl Run {
         if code != 0 {
             let error =
                 said.lines().rfind(|line| line.starts_with("spray: ")).unwrap_or_else(|| panic!("no error: {said}"));
-            assert!(code == 130 || says_what_to_do(error), "it says not what to do: {said}");
+            assert!(code == 130 || says_what_to_do(error), "the error has no remedy: {said}");
             let plain: String = error.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).collect();
             *self.figures.errors.entry(plain).or_default() += 1;
         }
@@ -304,13 +304,13 @@ impl Run {
             self.send(lane, transfer);
             self.settle();
             let heard = || self.receiver.as_ref().map(Logged::said);
-            assert!(self.undone.is_empty(), "it fails in a mended network: {}; {:?}", self.last_said, heard());
+            assert!(self.undone.is_empty(), "it fails in a repaired network: {}; {:?}", self.last_said, heard());
         }
         assert_eq!(names(&self.inbox), BTreeSet::new(), "nothing else is left");
     }
 
     fn assert_receiver_is_as_it_was(&mut self) {
-        let receiver = self.receiver.as_mut().expect("it runs");
+        let receiver = self.receiver.as_mut().expect("a running receiver");
         let [most, mut now] = [self.idle; 2];
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE && (now[0] > most[0] || now[1] > most[1] || begun.elapsed() < LOOK) {

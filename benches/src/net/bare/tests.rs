@@ -84,7 +84,7 @@ fn threads_may_run_at_idle_priority() {
         threads: [DriverOptions { idle: spray_nic::driver::Idle::Spin, ..DriverOptions::default() }; 2],
         ..config(&frame, 16)
     };
-    run(&mut sender, &mut receiver, &config).expect("lowering one's own priority needs no rights");
+    run(&mut sender, &mut receiver, &config).expect("lowering the priority requires no privileges");
 }
 
 #[test]

@@ -183,7 +183,7 @@ mod tests {
     /// those of medians are not.
     fn rows() -> [Row; 2] {
         let mut took = Latency::new(3).expect("3 digits are allowed");
-        (1..=1000).for_each(|us| took.record(us * 1_000).expect("it grows"));
+        (1..=1000).for_each(|us| took.record(us * 1_000).expect("a growing histogram"));
         let figures = |goodput_gbps: &[f64], latency| Figures { goodput_gbps: goodput_gbps.to_vec(), latency };
         [
             ("spray_4to1", "REPS", figures(&[4.0, 8.0, 7.2], Some(took))),

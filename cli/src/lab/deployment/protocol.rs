@@ -206,6 +206,6 @@ mod tests {
     fn a_fabric_is_anothers_if_another_user_has_set_it_up() {
         assert!(belongs_to_other("alice", "bob"));
         assert!(!belongs_to_other("bob", "bob"));
-        assert!(!belongs_to_other("", "bob"), "of a version that did not say");
+        assert!(!belongs_to_other("", "bob"), "of a version without a user name");
     }
 }

@@ -28,7 +28,7 @@ fn without_programs(page: &str) -> String {
         let next = ["script", "style"].into_iter().filter_map(|tag| Some((rest.find(&format!("<{tag}"))?, tag))).min();
         let Some((from, tag)) = next else { break };
         let begin = from + rest[from..].find('>').expect("a tag ends") + 1;
-        let end = begin + rest[begin..].find(&format!("</{tag}>")).expect("it is closed");
+        let end = begin + rest[begin..].find(&format!("</{tag}>")).expect("a closing tag");
         kept += &rest[..begin];
         rest = &rest[end..];
         let closed = rest.find('>').expect("a tag ends") + 1;

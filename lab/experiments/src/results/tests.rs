@@ -463,7 +463,10 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
     write_overview(dir, std::slice::from_ref(&found)).unwrap();
     assert!(folder.read("report.html").contains(&format!("href=\"{name}/report.html\"")));
-    assert!(write_run(&dir.join(&name), &run, "", &record, Extras::default()).is_err(), "nothing is overwritten");
+    assert!(
+        write_run(&dir.join(&name), &run, "", &record, Extras::default()).is_err(),
+        "existing files are not overwritten"
+    );
 }
 
 #[test]
@@ -483,7 +486,7 @@ fn completion_is_read_back_by_workload() {
     assert_eq!((names.len(), names[1], found.workloads.len()), (2, "background", 2));
     let [first, second] = &found.workloads[..] else { panic!("two workloads") };
     assert_eq!((first.fct_us.len(), first.fct_us[0]), (51, 100.0), "half of its flows completed");
-    assert_eq!((first.sizes[0].flows, first.sizes[0].p99), (2, 2.0), "one that did not complete counts with its time");
+    assert_eq!((first.sizes[0].flows, first.sizes[0].p99), (2, 2.0), "an incomplete flow counts with its elapsed time");
     assert_eq!((&second.fct_us, second.sizes[0].mean), (&vec![120.0; 101], 2.5));
     assert_eq!(found.fct_us.len(), 67, "of all flows");
 }

@@ -606,7 +606,7 @@ fn what_a_run_follows_from_is_its_settings_and_files() {
         format!("{:x}", sha2::Digest::finalize(hash))
     };
     let plain = hash("", 1);
-    assert_eq!(plain, hash("[transport]\npayload_bytes = 3000\n", 1), "the default, said");
+    assert_eq!(plain, hash("[transport]\npayload_bytes = 3000\n", 1), "the default, explicitly");
     assert_eq!(plain, hash("[transport]\nbalancer = [\"reps-plus\", \"ops\"]\n", 1), "the same run of a larger plan");
     assert_ne!(plain, hash("", 2));
     assert_ne!(plain, hash("[transport]\npayload_bytes = 3001\n", 1));
@@ -632,7 +632,7 @@ fn failures_go_by_pattern() {
     assert_eq!(names(&both[1]), ["leaf0->spine2", "leaf1->spine2"]);
     assert_eq!(names(&both[2]), ["h0->leaf0", "leaf0->h0"]);
     let epochs = spray_fabric::epoch_starts(&both);
-    assert_eq!(epochs.len(), 3, "all links of a switch are one change of routing");
+    assert_eq!(epochs.len(), 3, "all links of a switch converge as one change");
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() 
             run(&network, std::slice::from_ref(&event), &[flow(0, 4, bytes), second], BalancerKind::Reps, seed);
         assert!(outcome.flows[0].acked_ps.unwrap() < later_ps, "{:?}", outcome.flows[0]);
         let [first, second] = [0, 1].map(|flow| outcome.flows[flow].sender.retransmits);
-        assert!(first > 3, "or nothing is tested");
+        assert!(first > 3, "otherwise the test is void");
         let freezes = |entry: &&(u64, u32, Event)| matches!(entry.2, Event::FreezeEntered { .. });
         let again = outcome.events.iter().filter(freezes).filter(|(at_ps, ..)| *at_ps >= later_ps);
         assert!(again.clone().all(|(_, flow, _)| *flow == 1));
@@ -155,7 +155,7 @@ fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() 
     };
     for seed in 1..6 {
         let (warm, cold) = (lost(Some(0), seed), lost(None, seed));
-        assert_eq!(warm, (0, 0), "seed {seed}: a frozen balancer reuses what it knows");
+        assert_eq!(warm, (0, 0), "seed {seed}: a frozen balancer reuses its cached values");
         assert!(cold.0 > 3 && cold.1 > 0, "seed {seed}: {cold:?}");
     }
 }
@@ -272,7 +272,7 @@ fn flows_differ_in_balancer_and_control() {
     };
     let outcome = simulate(&spec(&network, &flows, &config), 1).unwrap();
     let order: Vec<_> = outcome.flows.iter().map(|flow| flow.receiver.order.reordered > 0).collect();
-    assert_eq!((order[0], order[1], order[3]), (false, true, false), "one path keeps order, and many do not");
+    assert_eq!((order[0], order[1], order[3]), (false, true, false), "one path preserves the order, and many do not");
     let pulls: Vec<_> = outcome.flows.iter().map(|flow| flow.sender.pulls > 0).collect();
     assert_eq!(pulls, [false, true, false, false]);
 }

@@ -108,7 +108,7 @@ fn packets_keep_their_order_unless_a_tail_was_given_up() {
         held += count(&outcome, "held");
     }
     assert!(clean > RUNS / 2, "{clean} of {RUNS} runs without a timeout");
-    assert!(rerouted > 10 * RUNS && held > 100 * RUNS, "{rerouted} flows moved, {held} packets held");
+    assert!(rerouted > 10 * RUNS && held > 100 * RUNS, "{rerouted} flows rerouted, {held} packets held");
 }
 
 const RUNS: u64 = 60;
@@ -147,9 +147,9 @@ fn lost_tails_are_not_waited_for_for_ever() {
         assert!(delivered(&outcome), "seed {seed}: a flow did not end");
         timeouts += count(&outcome, "timeouts");
         held += count(&outcome, "held");
-        assert_eq!(case.run(), outcome, "the same again");
+        assert_eq!(case.run(), outcome, "a second run is the same");
     }
-    assert!(timeouts > 0 && held > 0, "{timeouts} queues given up, {held} packets held");
+    assert!(timeouts > 0 && held > 0, "{timeouts} queues timed out, {held} packets held");
 }
 
 /// Flows from each host to that `step` further on; returns the end of the last, and the switches'
@@ -172,6 +172,6 @@ fn rings_end_earlier() {
     for (network, least) in [(leaf_spine(4, 4, 4), 90), (FatTree::uniform([4, 2, 2, 4, 2], BPS, US).network(), 97)] {
         let sum = |scheme| (1..=4).map(|seed| ring(&network, scheme, 4, seed).0).sum::<u64>();
         let (ecmp, conweave) = (sum(Scheme::Ecmp), HOLDING.map(sum));
-        assert!(conweave.iter().all(|us| us * 100 < ecmp * least), "{ecmp} us by hashes, {conweave:?} with ConWeave");
+        assert!(conweave.iter().all(|us| us * 100 < ecmp * least), "{ecmp} us with ECMP, {conweave:?} with ConWeave");
     }
 }

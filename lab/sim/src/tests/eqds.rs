@@ -71,7 +71,7 @@ fn an_incast_keeps_its_last_link_busy_and_trims_only_what_was_speculated() {
     assert!((1_000..16 * SPECULATIVE).contains(&trims), "{trims}");
     assert_eq!(sum(&outcome, |flow| flow.sender.retransmits), trims);
     let (last, most) = (last_ps(&outcome), paced_ps(16 * 1_000));
-    assert!(last < most, "{last} ps, {most} at most");
+    assert!(last < most, "{last} ps, above {most}");
     // Fair shares: all senders end together, except for the effect of their first windows.
     let first = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).min().unwrap();
     assert!(last - first < last / 40, "{first} to {last}");

@@ -43,10 +43,10 @@ fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
             assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, PACKETS);
         }
         let (coded_us, timed_us) = (slowest_us(&coded), slowest_us(&timed));
-        assert!(coded_us <= timed_us, "{ppm}: {coded_us} us in a code, {timed_us} without");
+        assert!(coded_us <= timed_us, "{ppm}: {coded_us} us with a code, {timed_us} without");
         if ppm > 0 {
             let timers: u64 = timed.flows.iter().map(|flow| flow.sender.timeouts).sum();
-            assert!(timers > 0 && coded_us * 5 < timed_us * 4, "{ppm}: {coded_us} us in a code, {timed_us} without");
+            assert!(timers > 0 && coded_us * 5 < timed_us * 4, "{ppm}: {coded_us} us with a code, {timed_us} without");
         }
         let all = coded.frames_delivered + coded.frames_dropped + coded.frames_in_flight;
         assert_eq!(coded.frames_sent, all);

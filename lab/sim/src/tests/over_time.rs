@@ -70,7 +70,7 @@ fn a_lossless_network_carries_no_more_than_its_links() {
     let queue = |bps| Thresholds { limit_bytes: 40_000, ..queue(bps) };
     let outcome =
         simulate(&SimSpec { pfc, queue: &queue, sample_ps: US, ..spec(&network, &flows, &config) }, 1).unwrap();
-    assert!(outcome.ports.iter().any(|port| port.pauses > 0), "it pauses");
+    assert!(outcome.ports.iter().any(|port| port.pauses > 0), "links must pause");
     check(&network, &outcome);
 }
 

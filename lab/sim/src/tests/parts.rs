@@ -16,7 +16,7 @@ fn across(network: &Network, bytes: u64) -> Vec<FlowSpec> {
 fn on_any_threads(spec: &SimSpec<'_>) -> SimOutcome {
     let alone = simulate(spec, 1).unwrap();
     for threads in [2, 3, 7] {
-        assert!(simulate(spec, threads).unwrap() == alone, "other figures on {threads} threads");
+        assert!(simulate(spec, threads).unwrap() == alone, "different figures on {threads} threads");
     }
     alone
 }

@@ -245,7 +245,7 @@ fn a_circle_of_full_links_is_a_deadlock() {
     (0..5).for_each(|index| network.add_cable(switches[index], switches[(index + 1) % 5], BPS, US));
     let flows: Vec<_> = (0..5).map(|src| flow(src, (src + 2) % 5, 2_000 * PAYLOAD)).collect();
     let outcome = lossless(&network, &limit(20), None, &flows, 3_000);
-    let deadlock = outcome.deadlock.expect("each link's memory is full of what the next does not take");
+    let deadlock = outcome.deadlock.expect("a deadlock");
     let circle: Vec<_> = (0..5).map(|index| format!("s{index}->s{}", (index + 1) % 5)).collect();
     assert_eq!(deadlock.links, circle);
     assert!(outcome.flows.iter().all(|flow| flow.received_ps.is_none()));

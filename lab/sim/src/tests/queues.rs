@@ -26,14 +26,14 @@ fn the_average_queue_is_that_of_close_samples() {
     let (common, mut looks) = (Common::new(&spec), Vec::new());
     let look = &mut |at_ps, waiting: &[u64]| looks.push((at_ps, waiting.to_vec()));
     let outcome = Engine::new(&common, 1, &()).run_looking(US / 20, look);
-    assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
+    assert!(outcome.end_ps > 70 * US, "both changes occur while frames are queued");
     for (port, link) in
         outcome.ports.iter().zip(spray_fabric::ports(&network)).take(outcome.ports.len() - network.hosts.len())
     {
         let seen = looks.iter().filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, waiting)| waiting[link]);
         let (count, sum) = (seen.clone().count() as f64, seen.clone().sum::<u64>() as f64);
         let (mean, exact) = (sum / count, port.queue_mean_bytes);
-        assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, and {mean} by samples", port.name);
+        assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, but {mean} from samples", port.name);
         let most = seen.max().unwrap();
         assert!(most <= port.counters.queue_max && port.counters.queue_max < most + 5 * 4_150, "{}", port.name);
     }

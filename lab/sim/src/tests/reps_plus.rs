@@ -137,9 +137,9 @@ fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
     };
     let (frames, last_ps, end_ps) = taken(BalancerKind::RepsPlus);
     let (sprayed, _, _) = taken(BalancerKind::Ops);
-    assert!(frames < sprayed / 5, "{frames} of the {sprayed} that random spraying loses");
+    assert!(frames < sprayed / 5, "{frames} frames lost, {sprayed} with random spraying");
     let rtt_ps = flow_config(BalancerKind::RepsPlus).path.base_rtt_ps;
-    assert!(last_ps + 2 * rtt_ps < end_ps, "the last is lost at {last_ps} ps of {end_ps} ps");
+    assert!(last_ps + 2 * rtt_ps < end_ps, "the last loss is at {last_ps} ps of {end_ps} ps");
     let (_, _, reps_ps) = taken(BalancerKind::Reps);
     assert!(end_ps < reps_ps, "{end_ps} ps against {reps_ps} ps");
 }

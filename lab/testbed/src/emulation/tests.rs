@@ -207,7 +207,7 @@ fn late_polls_and_slow_frames_change_nothing() {
     assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, fabric(2 * US, 0)));
     let lossless = |jitter_ps| Impairments { loss_ppm: 0, ..fabric(US, jitter_ps) };
     let exact = transfer(400_000, 50 * US, 100_000, 4 * US, lossless(0));
-    assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, lossless(US)), "overtaking on the way does not show");
+    assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, lossless(US)), "reordering between hosts has no effect");
 }
 
 #[test]

@@ -151,7 +151,7 @@ mod tests {
             while (0..hosts.len()).any(|number| !hosts[number].waiting.is_empty()) {
                 let before = sent.len();
                 (0..hosts.len()).for_each(|number| hosts[number].send(number, &mut sent));
-                prop_assert!(sent.len() > before, "someone can always send");
+                prop_assert!(sent.len() > before, "some host can always send");
             }
             prop_assert_eq!(sent.len(), all);
             let place = |(at_ps, number): &(u64, usize)| (*at_ps, TIES.draw(*at_ps, *number as u64));

@@ -166,7 +166,7 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
         assert_eq!(sum(pair, |flow| flow.receiver.bytes), sizes.iter().sum::<u64>());
         assert_eq!(sum(pair, |flow| flow.sender.messages_delivered), sizes.len() as u64);
     }
-    assert!(sum(1, |flow| flow.sender.pulls) > 0, "its receiver grants credit, as its own settings say");
+    assert!(sum(1, |flow| flow.sender.pulls) > 0, "its receiver grants credit, by its settings");
     assert!(
         sum(1, |flow| flow.receiver.acks) < sum(1, |flow| flow.sender.packets_sent),
         "and coalesces acknowledgements"

@@ -108,7 +108,7 @@ fn each_failure_does_what_its_name_says() {
     let nic = one("NIC-Degradation: ON\nNIC-Degradation-Max-Percent: 1\n");
     assert_eq!((nic[0].action, nic[0].links.len()), (LinkAction::Loss { ppm: 50_000 }, 2));
     let nics = one("NIC-Fail: ON\nNIC-Fail-Max-Percent: 0.5\n");
-    assert_eq!(nics.len(), 8, "half of the hosts, though each is a last way");
+    assert_eq!(nics.len(), 8, "half of the hosts, although each has a single cable");
     let cable = one("Cable-Degradation: ON\n");
     assert!(matches!(cable[0].action, LinkAction::Loss { ppm: 330_000 | 660_000 | 1_000_000 }));
     let errors = one("Cable-BER: ON\nCable-BER-Max-Percent: 0.01\n");

@@ -134,7 +134,7 @@ fn orders_and_starts_are_random() {
     let starts: HashSet<_> = table.words.iter().map(|word| word % 4).collect();
     assert_eq!(starts.len(), 4);
     let other = RouteTable::new(&network, &[], 8, |link| link as u32);
-    assert_ne!(table.words, other.words, "another seed");
+    assert_ne!(table.words, other.words, "different with another seed");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_resilient_group_moves_only_the_flows_of_the_failed_port() {
     };
     assert_eq!(moved(Scheme::EcmpResilient), (0, 0));
     let (whole, _) = moved(Scheme::Ecmp);
-    assert!(whole > 50, "a group that rehashes whole moves others too: {whole}");
+    assert!(whole > 50, "a full rehash also moves other flows: {whole}");
 }
 
 /// Returns the number of aggregation-core links, of 16, that packets of one connection take with
@@ -219,7 +219,7 @@ fn core_links(function: HashFunction, hash_seed: HashSeed) -> usize {
         let up = |switch| hashed(&table, 0, switch, 15, flow).unwrap().port;
         match network.links[up(switch(&network, "tor0")) as usize].to {
             Node::Switch(agg) => up(agg as u32),
-            Node::Host(_) => panic!("a way down"),
+            Node::Host(_) => panic!("a path down"),
         }
     });
     links.collect::<HashSet<_>>().len()
@@ -244,7 +244,7 @@ fn only_switches_that_look_at_queues_have_small_groups() {
         let fabric = compile(&network, 7, |_| Thresholds::NONE, &[]).unwrap();
         Tables::compile(&ChassisSpec::whole(&fabric)).map(|_| ()).map_err(|error| error.0)
     };
-    assert_eq!(compiled([Scheme::Jsq, Scheme::EcmpResilient], 4), Ok(()), "1,024 places above, two ports below");
+    assert_eq!(compiled([Scheme::Jsq, Scheme::EcmpResilient], 4), Ok(()), "1,024 slots for uplinks, two downlinks");
     let message = "a group of 300 ports, at most 256 are possible with `jsq`";
     assert_eq!(compiled([Scheme::Ecmp, Scheme::Jsq], 600), Err(message.into()));
 }

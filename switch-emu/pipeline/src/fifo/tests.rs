@@ -88,5 +88,5 @@ fn what_is_postponed_leaves_later_and_counts_for_longer() {
     // 750 of the 1,000 bytes remained, counted in halves of a byte.
     assert_eq!(counters.queue_area(), 2 * 750 * 50_000);
     fifos.postpone(80_000, 50_000, port.states[0].ps_per_unit, &counters);
-    assert_eq!(counters.queue_area(), 2 * 750 * 50_000, "nothing waits");
+    assert_eq!(counters.queue_area(), 2 * 750 * 50_000, "the queue is empty");
 }

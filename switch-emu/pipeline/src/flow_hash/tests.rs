@@ -21,7 +21,7 @@ fn long_division(bits: u32, polynomial: u64, initial: u64, bytes: impl IntoItera
 /// Returns the hash as defined by the clauses, of 12 bytes of the frame.
 fn literal(function: HashFunction, seed: u32, bytes: [u8; 12]) -> u32 {
     match function {
-        HashFunction::Ideal => panic!("it has no other definition"),
+        HashFunction::Ideal => panic!("the ideal hash has no literal definition"),
         HashFunction::Crc16 => long_division(16, 0x1021, u64::from(seed as u16), bytes) as u32,
         // Least significant bit first: the same with all bits reversed.
         HashFunction::Crc32 => {

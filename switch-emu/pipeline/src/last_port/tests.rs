@@ -122,7 +122,7 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
         let bytes = switch_view::trim(frame, Ports::DEFAULT).expect("a data frame");
         let virtual_time_ps = START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS;
         Shim { virtual_time_ps, ..Shim::default() }.write(shim);
-        assert_eq!(deliver(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control goes first");
+        assert_eq!(deliver(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control frames have priority");
         let counters = port.counters();
         assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));
     }

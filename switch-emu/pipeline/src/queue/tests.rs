@@ -200,7 +200,7 @@ fn a_slot_of_a_ring_ago_is_empty() {
     let (at_ps, number) = (1 << 40, (1 << 40) >> drain.shift);
     pass(&queue, &drain, at_ps, FRAME);
     assert_eq!(queue.ahead(number, 0), u64::from(FRAME) << UNIT_BITS);
-    assert_eq!(queue.ahead(number + SPAN, 0), 0, "it has the same place");
+    assert_eq!(queue.ahead(number + SPAN, 0), 0, "it has the same position");
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn drill_compares_two_random_queues_and_the_last_best() {
     switch.fill(&core::array::from_fn::<u64, 16, _>(|place| if place == 11 { 10 } else { 1_000 }));
     let ranks: Vec<u32> = (0..200).map(|checksum| switch.rank(frame(checksum))).collect();
     let found = ranks.iter().position(|rank| *rank == 11).unwrap();
-    assert!((1..60).contains(&found), "a draw of 2 in 16 finds it after some 8 frames, not {found}");
+    assert!((1..60).contains(&found), "sampling 2 of 16 finds it after about 8 frames, not {found}");
     assert!(ranks[found..].iter().all(|rank| *rank == 11), "{ranks:?}");
     // When it is the longest it is dropped, and no frame takes a longer queue than the previous
     // one.
@@ -261,8 +261,8 @@ fn a_flowlet_keeps_its_port_until_it_pauses() {
     assert_eq!(switch.rank(at(10_000_000, 1)), 2);
     switch.fill(&[50_000, 0, 50_000, 50_000]);
     // Gaps have a resolution of 4.096 ns.
-    assert_eq!(switch.rank(at(10_990_000, 1)), 2, "it goes on");
-    assert_eq!(switch.rank(at(11_980_000, 1)), 2, "it still goes on");
+    assert_eq!(switch.rank(at(10_990_000, 1)), 2, "the flowlet continues");
+    assert_eq!(switch.rank(at(11_980_000, 1)), 2, "the flowlet still continues");
     assert_eq!(switch.rank(at(12_000_000, 2)), 1, "another flow");
     assert_eq!(switch.rank(at(12_990_000, 1)), 1, "after a pause");
 }
@@ -276,7 +276,7 @@ fn a_frame_from_earlier_belongs_to_the_flowlet() {
     assert_eq!(switch.rank(at(20_000_000)), 2);
     switch.fill(&[50_000, 0, 50_000, 50_000]);
     assert_eq!(switch.rank(at(12_000_000)), 2, "eight pauses earlier");
-    assert_eq!(switch.rank(at(20_500_000)), 2, "the earlier frame did not turn the time back");
+    assert_eq!(switch.rank(at(20_500_000)), 2, "the earlier frame did not set the time back");
 }
 
 /// Times of the table wrap after 2^60 ps: a flow that was idle for most of that period has paused
@@ -376,7 +376,7 @@ fn data_goes_by_the_way_of_its_tier_and_by_the_base_where_that_is_0() {
             assert_eq!(
                 ReunionNote::unpack(chassis.trail.note.get()).path,
                 with_way(first, 1, way),
-                "it notes the way taken"
+                "it records the path taken"
             );
             way
         };

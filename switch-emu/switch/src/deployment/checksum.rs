@@ -86,7 +86,7 @@ mod tests {
             frame[place] ^= 1;
             let wrong = frame.clone();
             complete(&mut frame);
-            assert_eq!(frame, wrong, "what was broken on the way stays so");
+            assert_eq!(frame, wrong, "a corrupted checksum stays invalid");
         }
     }
 

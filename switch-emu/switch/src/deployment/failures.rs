@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(states(&failures, 4_000), [LinkState::UP; 2]);
         failures.order(&[0], &[Order::Down], 5_000);
         failures.set_carrier(&[0], true, 6_000);
-        assert!(!states(&failures, 6_000)[0].up, "what was ordered goes on");
+        assert!(!states(&failures, 6_000)[0].up, "the ordered state persists");
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         assert!(!states(&failures, 1_000)[1].up);
         assert_eq!(failures.down(), [0]);
         failures.order(&[1], &[Order::Up], 2_000);
-        assert!(!states(&failures, 2_000)[1].up, "who said so has to say that it is over");
+        assert!(!states(&failures, 2_000)[1].up, "only the reporting machine can withdraw it");
         failures.set_down_remotely(&[], 2, 3_000);
         failures.order(&[0], &[Order::Up], 3_000);
         assert_eq!((states(&failures, 3_000)[1].up, failures.down()), (true, vec![0]));

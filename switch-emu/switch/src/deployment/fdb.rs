@@ -337,7 +337,11 @@ mod tests {
         assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0), (update(v4(1), MACS[0]), Forward::Flood));
         assert_eq!(fdb.receive(1, &arp(MACS[1], v4(2), v4(1)), 0), (update(v4(2), MACS[1]), Forward::Host(0)));
         assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0), (Update::default(), Forward::Host(1)));
-        assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(1)), 0), (Update::default(), Forward::Drop), "its own");
+        assert_eq!(
+            fdb.receive(0, &arp(MACS[0], v4(1), v4(1)), 0),
+            (Update::default(), Forward::Drop),
+            "the sender's address"
+        );
         let other_nic = Update { mac: Some(MACS[2]), ..Update::default() };
         assert_eq!(fdb.receive(0, &arp(MACS[2], v4(1), v4(2)), 0), (other_nic, Forward::Host(1)));
         assert_eq!(fdb.receive(0, &[0; 60], 0), (Update::default(), Forward::Drop));
@@ -349,7 +353,7 @@ mod tests {
         fdb.learn(2, v4(1), Some(MACS[2]), 0);
         assert_eq!(fdb.set_local([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
         assert!(fdb.addresses(2).is_empty());
-        assert_eq!(fdb.learn(0, v4(9), Some(MACS[0]), 0), Update::default(), "the machine's");
+        assert_eq!(fdb.learn(0, v4(9), Some(MACS[0]), 0), Update::default(), "the machine's address");
         assert_eq!(fdb.set_local([v4(9)].into()), [vec![], vec![v4(1)]]);
         for strange in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1"] {
             assert_eq!(fdb.learn(0, strange.parse().unwrap(), Some(MACS[0]), 0), Update::default(), "{strange}");
@@ -382,7 +386,7 @@ mod tests {
             let taking = arp(MACS[2], v4(1), v4(1));
             let (update, to) = fdb.receive(2, &taking, 0);
             assert!(update.is_claim && update.address.is_none() && to == Forward::Refused);
-            assert_eq!(fdb.addresses(0), [v4(1)], "it has it until then");
+            assert_eq!(fdb.addresses(0), [v4(1)], "bound until then");
             let steps = steps(&mut fdb, 2000, answers);
             let owner = if answers { 0 } else { 2 };
             assert_eq!(fdb.receive(1, &arp(MACS[1], v4(2), v4(1)), 0).1, Forward::Host(owner));
@@ -419,7 +423,7 @@ mod tests {
             let mut fdb = Fdb::new([true, false].into_iter());
             fdb.learn(1, v4(1), None, 0);
             assert!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0).0.is_claim);
-            assert_eq!(fdb.announced(0), [v4(1)], "it is said to the others");
+            assert_eq!(fdb.announced(0), [v4(1)], "it is advertised");
             let mut moved = false;
             for ms in (0..2100).step_by(100) {
                 if ms <= told_until && ms % 200 == 0 {
@@ -463,7 +467,7 @@ mod tests {
         });
         assert_eq!(learned.count(), Fdb::MAX_ADDRESSES);
         let full = (0..=Fdb::MAX_ADDRESSES as u8).map(|n| fdb.learn(1, [12, 0, 0, n].into(), Some(MACS[1]), 0).is_full);
-        assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is told once");
+        assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is reported once");
         assert_eq!(fdb.learn(2, v4(2), Some(MACS[1]), 0).address, Some(v4(2)));
     }
 

@@ -136,7 +136,7 @@ mod tests {
         }
         assert_eq!(Message::read(&frame[..HEAD_BYTES - 1]), None);
         let long = Message { body: Body::Frame(0, &[9; 100]), ..message(Body::Down(vec![])) }.frame(MAC);
-        assert_eq!(Message::read(&long[..long.len() - 1]), None, "shorter than it says");
+        assert_eq!(Message::read(&long[..long.len() - 1]), None, "shorter than its length field");
     }
 
     proptest! {

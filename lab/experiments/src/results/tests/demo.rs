@@ -30,7 +30,7 @@ fn lines_of(demo: &Path, number: usize) -> String {
     let line = |path: &PathBuf| {
         let s: Summary = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let is_sound = s.is_complete() && s.engine_figures.late_packets == 0 && s.testbed_losses.total() == 0;
-        assert!(is_sound, "{} tells nothing", path.display());
+        assert!(is_sound, "{} has no figures", path.display());
         let figures = [
             Some(s.engine_figures.dilation.round()),
             Some(s.flows.goodput_gbps),

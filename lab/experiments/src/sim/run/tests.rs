@@ -78,19 +78,19 @@ fn no_packet_times_out_while_links_pause() {
         let mut scenario = scenario.clone();
         scenario.transport.cc = cc;
         let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
-        assert!(summary.pfc.unwrap().pauses > 100, "or nothing is tested");
+        assert!(summary.pfc.unwrap().pauses > 100, "otherwise the test is void");
         (summary.flows.timeouts, summary.flows.retransmits)
     };
     let paths = lossless.paths();
     let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, Own::default(), [8, 0], 0).rto.min_ps / 1_000_000;
-    assert_eq!(least_us, 513, "as docs/specs/pfc.md says");
+    assert_eq!(least_us, 513, "as in docs/specs/pfc.md");
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
         for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
             assert_eq!(run(&lossless, cc, balancer), (0, 0), "{balancer} under {cc}");
         }
         // At full rate, of 8,400 packets.
         let (late, again) = run(&lossless, CcKind::FixedRate, balancer);
-        assert!(late < 84 && again < 84, "{balancer}: {late} late, {again} sent again");
+        assert!(late < 84 && again < 84, "{balancer}: {late} timeouts, {again} retransmissions");
     }
     let mut shared = lossless.clone();
     shared.queue.shared_buffer = Some(ByteSize::new(1_000_000));
@@ -98,7 +98,7 @@ fn no_packet_times_out_while_links_pause() {
     let mut hasty = lossless;
     hasty.transport.rto_min_us = Some(Micros::new(100));
     let (late, again) = run(&hasty, CcKind::Dcqcn, BalancerKind::Ecmp);
-    assert!(late > 0 && again > 0, "or nothing is tested");
+    assert!(late > 0 && again > 0, "otherwise the test is void");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn failures_show_in_the_counts_of_their_links() {
 
     let (result, events) = run_with("NIC-Fail: ON\nNIC-Fail-Duration: ON\nNIC-Fail-Duration-Time: 200000000\n");
     let hit = |flow: &&FlowResult| [&flow.src, &flow.dst].contains(&&events[0].name);
-    assert!(result.flows.iter().filter(hit).all(|flow| flow.fct_us.unwrap() > 200.0), "a dead NIC delivers nothing");
+    assert!(result.flows.iter().filter(hit).all(|flow| flow.fct_us.unwrap() > 200.0), "a failed NIC delivers nothing");
     assert!(result.flows.iter().filter(|flow| !hit(flow)).all(|flow| flow.fct_us.unwrap() < 100.0));
     let own = |port: &&PortOutcome| {
         port.name == format!("{}->leaf{}", events[0].name, scenario.network.leaf_of(events[0].links[0] / 2))
@@ -242,7 +242,7 @@ fn a_smaller_record_of_packets_changes_nothing() {
         (window_packets(&scenario, &scenario.plan(1).specs(1)), run(&scenario, 1, &[]).flows)
     };
     let ((narrow, few), (wide, all)) = (with(1 << 20), with(20 << 20));
-    assert_eq!((narrow, wide), (512, 4096), "257 packets, and the scenario's own");
+    assert_eq!((narrow, wide), (512, 4096), "for 257 packets, and that of the scenario");
     assert_eq!(few[..flows.len()], all[..flows.len()]);
 }
 

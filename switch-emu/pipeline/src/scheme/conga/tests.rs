@@ -108,7 +108,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
     assert!(chosen.iter().all(|spine| matches!(spine, 1 | 3)), "{chosen:?}");
-    assert!(chosen.contains(&1) && chosen.contains(&3), "equals are drawn by lot");
+    assert!(chosen.contains(&1) && chosen.contains(&3), "ties are broken at random");
     // After a pause all flows stay, because the other path is no better.
     let again: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, again);
@@ -145,7 +145,7 @@ fn what_was_heard_long_ago_fades() {
 fn without_a_trail_there_is_no_route() {
     let net = net();
     let Choice { rank, .. } = choose(&net, &Arrival { switch: 0, ..Arrival::of(&FRAME, 1) }).unwrap();
-    assert!(rank < SPINES, "the search for paths sees a group like any other");
+    assert!(rank < SPINES, "the path search treats the group like any other");
 }
 
 //= docs/specs/switching.md#SWC-53 metrics kept by a leaf

@@ -115,7 +115,7 @@ fn a_reply_in_time_keeps_the_path_and_begins_an_epoch() {
     let net = Net::new();
     let first = net.send(US);
     assert_eq!(first.kind(), (Kind::Request, false));
-    assert_eq!(net.send(2 * US).kind(), (Kind::Data, false), "one request an epoch");
+    assert_eq!(net.send(2 * US).kind(), (Kind::Data, false), "one request per epoch");
     let (order, notices) = net.deliver(3 * US, &first);
     assert_eq!((order, kinds(&notices)), (None, vec![Kind::Reply]));
     net.hear(US + LATE - 1, &notices[0]);
@@ -133,7 +133,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     let net = Net::new();
     let first = net.send(US);
     let (_, reply) = net.deliver(2 * US, &first);
-    assert_eq!(net.send(US + LATE).kind(), (Kind::Data, false), "the last moment");
+    assert_eq!(net.send(US + LATE).kind(), (Kind::Data, false), "just before the deadline");
     let tail = net.send(US + LATE + 1);
     assert_eq!((tail.kind(), tail.spine), ((Kind::Tail, false), first.spine), "on the old path");
     net.hear(US + LATE + 2, &reply[0]);
@@ -174,7 +174,7 @@ fn busy_paths_are_not_chosen() {
         net.send_to(LATE + 17 * US, 1_000 + flow, DST);
         let later = net.send_to(LATE + 18 * US, 1_000 + flow, DST);
         let [before, _, after] = net.rerouted(2_000 + flow, DST);
-        assert!(after.spine == before.spine || after.spine == free, "to the free path or nowhere");
+        assert!(after.spine == before.spine || after.spine == free, "rerouted to the free path or not at all");
         moved[0] += u32::from(rerouted.spine == free);
         moved[1] += u32::from(later.spine != free && later.spine != first);
     }
@@ -184,7 +184,7 @@ fn busy_paths_are_not_chosen() {
     assert!(moved[1] > 200, "{moved:?}");
     let marked = net.send(400 * US);
     let (_, notices) = net.deliver_as(401 * US, &marked, 3, false);
-    assert_eq!(kinds(&notices), [Kind::Reply, Kind::Notify], "the last is told first");
+    assert_eq!(kinds(&notices), [Kind::Reply, Kind::Notify], "the latest notification is sent first");
     assert_eq!(notices[1].more[0], path(marked.spine));
 }
 
@@ -199,7 +199,7 @@ fn a_pause_ends_an_epoch() {
     assert_eq!((next.kind(), next.tag().tail_ps), ((Kind::Request, false), 0));
     let (_, clear) = net.deliver(at_ps + 301 * US, &tail);
     net.hear(at_ps + 302 * US, &clear[0]);
-    assert_eq!(net.send(at_ps + 303 * US).kind(), (Kind::Data, false), "of an epoch that is over");
+    assert_eq!(net.send(at_ps + 303 * US).kind(), (Kind::Data, false), "of a previous epoch");
     let spines: std::collections::HashSet<u32> = (2..40).map(|pause| net.send(pause * 1_000 * US).spine).collect();
     assert!(spines.len() > 5, "{spines:?}");
 }
@@ -219,7 +219,7 @@ fn packets_of_the_new_path_wait_for_the_tail() {
     let (order, clear) = net.deliver(23 * US, &tail);
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((0, false, true)));
     assert_eq!(kinds(&clear), [Kind::Clear]);
-    assert_eq!(net.deliver(24 * US, &net.send(24 * US)).0, None, "nothing is before it");
+    assert_eq!(net.deliver(24 * US, &net.send(24 * US)).0, None, "no packet precedes it");
     assert_eq!(net.expire(0, due_ps), Expiry::Free);
     let Counts { held, held_bytes, queues, timeouts, .. } = net.counts(FAR);
     assert_eq!((held, held_bytes, queues, timeouts), (2, 2 * u64::from(LEN), 1, 0));
@@ -231,16 +231,16 @@ fn a_lost_tail_is_waited_for_until_it_should_have_come() {
     let net = Net::new();
     let [first, tail, moved] = net.rerouted(1, DST);
     let (order, _) = net.deliver(21 * US, &moved);
-    assert_eq!(order.unwrap().due_ps, (21 + 200 + 16) * US, "nothing is known of the old path");
+    assert_eq!(order.unwrap().due_ps, (21 + 200 + 16) * US, "the old path is unknown");
     let (order, _) = net.deliver(30 * US, &first);
     let due_ps = (30 + 16) * US + (tail.sent_ps >> 10 << 10);
-    assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is");
+    assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is known");
     assert_eq!(net.expire(0, due_ps - 1), Expiry::At(due_ps));
     assert_eq!(net.expire(0, due_ps), Expiry::Now);
     assert_eq!((net.expire(0, due_ps), net.counts(FAR).timeouts), (Expiry::Free, 1));
-    assert_eq!(net.deliver(due_ps + 1, &net.send(due_ps)).0, None, "nothing waits any more");
+    assert_eq!(net.deliver(due_ps + 1, &net.send(due_ps)).0, None, "the queue is empty");
     let (order, clear) = net.deliver(due_ps + 2, &tail);
-    assert_eq!((order, kinds(&clear)), (None, vec![Kind::Clear]), "it was late");
+    assert_eq!((order, kinds(&clear)), (None, vec![Kind::Clear]), "the packet is late");
 }
 
 #[test]
@@ -252,13 +252,17 @@ fn a_new_epoch_lets_go_what_waits_before_it() {
     let next = net.send(moved.sent_ps + 301 * US);
     assert_eq!(next.kind(), (Kind::Request, false));
     let (order, _) = net.deliver(next.sent_ps + US, &next);
-    assert_eq!(order.map(|order| (order.holds, order.releases)), Some((true, true)), "right behind what waited");
+    assert_eq!(
+        order.map(|order| (order.holds, order.releases)),
+        Some((true, true)),
+        "directly after the queued packets"
+    );
     //= docs/specs/conweave.md#CWV-11 epochs at the destination
-    assert_eq!(net.deliver(next.sent_ps + 2 * US, &first), (None, vec![]), "of an epoch before");
+    assert_eq!(net.deliver(next.sent_ps + 2 * US, &first), (None, vec![]), "of the previous epoch");
     let tail = net.send(next.sent_ps + LATE + 1);
     let moved = net.send(next.sent_ps + LATE + 2);
     assert_eq!((tail.kind(), moved.kind()), ((Kind::Tail, false), (Kind::Data, true)));
-    assert!(net.deliver(moved.sent_ps + US, &moved).0.unwrap().holds, "the new epoch has a TAIL of its own");
+    assert!(net.deliver(moved.sent_ps + US, &moved).0.unwrap().holds, "the new epoch has a new TAIL");
 }
 
 #[test]
@@ -271,7 +275,7 @@ fn queues_and_memory_have_bounds() {
     assert_eq!(orders.iter().map(|order| order.map(|order| order.queue)).collect::<Vec<_>>(), [Some(0), Some(1), None]);
     assert_eq!(net.counts(FAR).no_queue, 1);
     let [.., other] = net.rerouted(9, DST + 1);
-    assert_eq!(net.deliver(30 * US, &other).0.map(|order| order.queue), Some(2), "of another host's port");
+    assert_eq!(net.deliver(30 * US, &other).0.map(|order| order.queue), Some(2), "on the port of another host");
     net.deliver(31 * US, &flows[0][1]);
     net.state(FAR).settings.held_bytes = 3 * u64::from(LEN);
     let (order, _) = net.deliver(32 * US, &flows[2][2]);
@@ -279,7 +283,7 @@ fn queues_and_memory_have_bounds() {
     let (order, _) = net.deliver(33 * US, &flows[1][2]);
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((1, true, true)), "a fourth packet");
     assert_eq!((net.counts(FAR).no_memory, net.counts(FAR).queues), (1, 3));
-    assert_eq!(net.deliver(34 * US, &flows[1][2]).0, None, "its flow waits no more");
+    assert_eq!(net.deliver(34 * US, &flows[1][2]).0, None, "its flow no longer waits");
 }
 
 #[test]
@@ -301,7 +305,7 @@ fn a_full_table_leaves_flows_to_their_hashes() {
     assert_eq!(net.counts(0).no_entry, left as u64);
     let places: Vec<usize> = (0..6_000).filter(|flow| packets[*flow].kind().0 == Kind::Other).collect();
     let later = net.send_to(US + 301 * US, places[0] as u32, DST);
-    assert_eq!(later.kind(), (Kind::Request, false), "entries that pause are free");
+    assert_eq!(later.kind(), (Kind::Request, false), "idle entries are free");
 }
 
 #[test]
@@ -334,7 +338,7 @@ fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
     let (first, _) = send(US, 0);
     let [given, other] = [first % SPINES + 1, (first + 1) % SPINES + 1];
     let (path, tail) = send(2 * US, given);
-    assert_eq!((path, tail.kind), (first, Kind::Tail), "at once, but the last one on the old path");
+    assert_eq!((path, tail.kind), (first, Kind::Tail), "immediately, except for the last one on the old path");
     let (path, moved) = send(3 * US, given);
     assert_eq!((path, moved.rerouted), (given, true));
     let (path, waits) = send(4 * US, other);
@@ -415,7 +419,10 @@ impl Twins {
         let found = model::Header { kind, rerouted, epoch: self.epoch(epoch), sent_ps: packet.trail[6], tail_ps };
         assert_eq!(found, header);
         let goes_on = kind == Kind::Tail || kind == Kind::Data;
-        assert!(!goes_on || self.spine.is_none_or(|spine| spine == packet.spine), "it moves after a TAIL or a pause");
+        assert!(
+            !goes_on || self.spine.is_none_or(|spine| spine == packet.spine),
+            "it is rerouted after a TAIL or a pause"
+        );
         self.spine = (kind != Kind::Tail).then_some(packet.spine);
         self.packets.push((self.sent, packet, header));
         self.sent += 1;

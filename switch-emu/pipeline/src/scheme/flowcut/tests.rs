@@ -57,16 +57,16 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
         prefer(&net, 2);
         assert_eq!(send(&net, 10 * US, 7, 0).unwrap().spine.unwrap(), 2);
         prefer(&net, 3);
-        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
+        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine.unwrap(), 2, "one packet is in flight");
         acknowledge(&net, 20 * US, 7, 1, 10 * US);
-        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two are");
+        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two packets are in flight");
         // A reply that is no ACK, and an ACK of an earlier packet, are ignored.
         let other = PacketFields { stamp_ps: 21 * US, ..PacketFields::default() };
         go(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
         acknowledge(&net, 23 * US, 7, 2, 11 * US);
         assert_eq!(send(&net, 24 * US, 7, 3).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 35 * US, 7, 4, 24 * US);
-        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine.unwrap(), 3, "all have arrived with the latest");
+        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine.unwrap(), 3, "the latest ACK acknowledges all");
         assert_eq!(send(&net, 36 * US, 8, 0).unwrap().spine.unwrap(), 3, "another flow has its own entry");
     }
 }
@@ -78,9 +78,9 @@ fn time_begins_at_0_and_lies_tell_nothing() {
         prefer(&net, 2);
         send(&net, 0, 7, 0).unwrap();
         prefer(&net, 1);
-        assert_eq!(send(&net, US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
+        assert_eq!(send(&net, US, 7, 1).unwrap().spine.unwrap(), 2, "one packet is in flight");
         // The echoed time is one at which nothing had been sent.
-        assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "nothing drains");
+        assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "no flow drains");
         assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 9 * US, 7, 3, 3 * US);
         assert_eq!(send(&net, 10 * US, 7, 3).unwrap().spine.unwrap(), 1);
@@ -100,7 +100,7 @@ fn acknowledgements_go_back_by_the_spine_of_the_data() {
         (1..33).map(way).collect::<Vec<_>>()
     };
     assert!(ways(Scheme::FlowcutSwitch).iter().all(|same| *same));
-    assert!(ways(Scheme::FlowcutIngress).iter().any(|same| !same), "they go by their hash");
+    assert!(ways(Scheme::FlowcutIngress).iter().any(|same| !same), "they are routed by their hash");
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
             let rtt_ps = if psn < 10 { 50 * US } else { 300 * US };
             let acknowledge = || acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, stamp((100 + psn) * US));
             let way = acknowledge();
-            assert_eq!(acknowledge().detour, way.detour, "what it tells again changes nothing");
+            assert_eq!(acknowledge().detour, way.detour, "a repeated ACK has no effect");
             assert!(way.detour == 0 || way.detour == PAUSE);
             paused.push(way.detour == PAUSE);
         }
         let first = paused.iter().position(|paused| *paused).expect("it drains");
         assert!((10..25).contains(&first), "{paused:?}");
-        assert!(paused[first..39].iter().all(|paused| *paused), "until nothing is on its way");
+        assert!(paused[first..39].iter().all(|paused| *paused), "until no packet is in flight");
         assert!(!paused[39]);
         prefer(&net, 0);
         assert_eq!(send_by(&net, (500 * US, stamp(500 * US)), 7, 40).unwrap().spine.unwrap(), 0);
@@ -153,7 +153,7 @@ fn ratio_weight_and_trend_are_settings() {
         (0..40).position(drains)
     };
     let flat = FlowcutRule { trend: u32::MAX, ..FlowcutRule::default() };
-    assert_eq!(first(FlowcutRule::default()), Some(10), "three times as long at once is a trend");
+    assert_eq!(first(FlowcutRule::default()), Some(10), "a sudden factor of three is a trend");
     assert_eq!(first(flat), None, "but below the ratio");
     let low = FlowcutRule { ratio: 2 * ONE, ..flat };
     let slow = first(low).unwrap();

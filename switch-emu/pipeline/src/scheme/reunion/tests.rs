@@ -60,11 +60,11 @@ fn elephants_that_collide_are_parted() {
     // In the first interval they collide; in the second the source is notified.
     assert_eq!(collision.run(2 * INTERVAL_PS, false), [[1], [1]]);
     let [first, second] = collision.run(3 * INTERVAL_PS, false);
-    assert!(first.len() + second.len() <= 3, "one of the two moves, once: {first:?}, {second:?}");
+    assert!(first.len() + second.len() <= 3, "one of the two is rerouted, once: {first:?}, {second:?}");
     assert_ne!(first.last(), second.last());
     let parted = [first.last().copied(), second.last().copied()];
     let after = collision.run(5 * INTERVAL_PS, false);
-    assert_eq!(after.map(|taken| taken.last().copied()), parted, "and there they stay");
+    assert_eq!(after.map(|taken| taken.last().copied()), parted, "they keep their paths");
     let count = |switch, key| collision.fabric.counts(switch).get(key).unwrap();
     assert_eq!((0..8).map(|switch| count(switch, "rerouted")).sum::<u64>(), 1);
     assert!(count(3, "notified") >= 1 && count(0, "notified") + count(1, "notified") == 0);
@@ -130,7 +130,7 @@ fn a_path_that_fails_gives_a_flow_back_to_the_base() {
     fabric.most_ports.set(3);
     assert_eq!(fabric.send(3, flow, src, dst, Kind::Data).0, Some(fabric.hashed(flow, src, dst)));
     fabric.most_ports.set(4);
-    assert_eq!(fabric.send(4, flow, src, dst, Kind::Data).0, Some(1), "for good");
+    assert_eq!(fabric.send(4, flow, src, dst, Kind::Data).0, Some(1), "permanently");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
         let high = high.take();
         let down = |spine: u32| fabric.port_between(4 + spine, 3);
         assert_eq!([0, 1].map(|spine| high.contains(&down(spine))), listed, "tolerance {tolerance}: {high:?}");
-        assert_eq!(high.iter().collect::<HashSet<_>>().len(), high.len(), "each once");
+        assert_eq!(high.iter().collect::<HashSet<_>>().len(), high.len(), "each link once");
     }
 }
 
@@ -197,7 +197,7 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     //= docs/specs/reunion.md#REU-13 the flow to move
     assert_eq!(told_after_collisions(false), [1, 0]);
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
-    assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
+    assert!(told_after_collisions(true).is_empty(), "no notification frames with piggybacking");
 }
 
 /// Links whose port numbers differ by multiples of the number of slots.
@@ -212,7 +212,7 @@ fn links_of_one_place_are_all_told_of() {
     }
     let read = (0..regions::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
     let told: Vec<_> = read.map(|told| (told.link, told.flow & !1)).collect();
-    assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, but of a fifth");
+    assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, except of a fifth");
 }
 
 /// While four other keys occupy its slots, a key is not counted, and they keep their values.
@@ -320,7 +320,7 @@ proptest! {
                 sketch::is_large(&memory, frames)
             })
         }).collect::<Vec<_>>();
-        prop_assert!(!count(1).contains(&false), "as far as there is room, all are until sizes are known");
+        prop_assert!(!count(1).contains(&false), "until sizes are known, all are elephants within the limit");
         sketch::begin(&memory, 2).unwrap();
         let large = count(2);
         let mut sorted = sizes.clone();
@@ -383,7 +383,7 @@ proptest! {
         if let Some(path) = found {
             prop_assert!(is_available(path - 1));
             for port in ports(path - 1) {
-                prop_assert_eq!(links.value(port), model.get(&port).copied().unwrap_or(0) + 1, "it counts there");
+                prop_assert_eq!(links.value(port), model.get(&port).copied().unwrap_or(0) + 1, "it is counted there");
             }
         }
     }
@@ -405,7 +405,7 @@ fn intervals_have_numbers_that_come_again() {
     assert_eq!(enter(&memory, 0), Some(1));
     assert_eq!(enter(&memory, INTERVAL_PS - 1), Some(1));
     assert_eq!(enter(&memory, INTERVAL_PS), Some(2));
-    assert_eq!(enter(&memory, INTERVAL_PS / 2), Some(2), "a late frame is of the present one");
+    assert_eq!(enter(&memory, INTERVAL_PS / 2), Some(2), "a late frame belongs to the current interval");
     assert_eq!(enter(&memory, 9 * INTERVAL_PS + 7), Some(3), "intervals without frames do not count");
     memory.word(single::INTERVAL).unwrap().set(memory::INTERVALS);
     assert_eq!((enter(&memory, 20 * INTERVAL_PS), memory::before(1)), (Some(1), memory::INTERVALS));

@@ -46,7 +46,8 @@ fn a_refused_program_is_told_with_the_verifiers_words() {
             *instruction = [0x79, 0xa0, 8, 0, 0, 0, 0, 0];
         }
     }
-    let error = check(Compiled { bytes: &damaged, ..SWITCH }, "bench_redirect").expect_err("it is damaged").to_string();
+    let error =
+        check(Compiled { bytes: &damaged, ..SWITCH }, "bench_redirect").expect_err("a rejected program").to_string();
     let (first, log) = error.split_once('\n').expect("more than a line");
     assert!(first.starts_with("the kernel refused the XDP program `switch`"), "{first}");
     assert!(log.contains("processed "), "{log}");

@@ -37,7 +37,7 @@ fn senders_at_once_lose_no_frame_and_no_turn() {
         let uplinks = [2, 3].map(|port| program.counters(port).expect("a port").frames);
         assert_eq!(uplinks.iter().sum::<u64>(), THREADS * FRAMES, "{scheme}");
         if matches!(scheme, Scheme::Rr | Scheme::Ofan | Scheme::OfanFib) {
-            assert_eq!(uplinks[0], uplinks[1], "{scheme}: a turn was taken twice");
+            assert_eq!(uplinks[0], uplinks[1], "{scheme}: a pointer value was used twice");
         }
     }
 }
@@ -94,6 +94,6 @@ fn a_port_that_two_cpus_hammer_does_as_the_model() {
         ("trims", kernel.trims, model.trims, 10),
         ("marks", kernel.marks, model.marks, 30),
     ] {
-        assert!(kernel.abs_diff(model) <= off, "{name}: {kernel}, and {model} in order");
+        assert!(kernel.abs_diff(model) <= off, "{name}: {kernel}, but {model} in order");
     }
 }

@@ -13,7 +13,10 @@ fn no_struct_of_the_objects_has_padding() {
         let btf = Btf::from_raw(name, bytes).expect("an object").expect("type information in it");
         let structs: Vec<Composite<'_>> = btf.type_by_kind::<Composite<'_>>().filter(|ty| ty.is_struct).collect();
         let of = |name: &str| structs.iter().any(|ty| ty.name().is_some_and(|found| found == name));
-        assert!(name != "switch" || (of("Drain") && of("Frame")), "the type information lacks what functions take");
+        assert!(
+            name != "switch" || (of("Drain") && of("Frame")),
+            "the type information lacks the parameters of functions"
+        );
         for ty in structs {
             let members: usize = ty.iter().map(|member| size(btf.type_by_id(member.ty).expect("its type"))).sum();
             assert_eq!(members, ty.size(), "{name}: {:?} has padding", ty.name());

@@ -50,12 +50,12 @@ fn kernel_and_memory_agree_on_reroutes() {
             assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
         }
         let last: Vec<u64> = shares[14].iter().zip(shares[13]).map(|(now, before)| now - before).collect();
-        assert!(last.iter().all(|frames| *frames > 120), "{scheme}: apart in the end: {last:?}");
+        assert!(last.iter().all(|frames| *frames > 120), "{scheme}: not separated at the end: {last:?}");
         // Bases other than ECMP may have separated them from the start.
         let together = shares[0].iter().any(|frames| *frames < 40);
-        assert!(together || scheme != Scheme::Reunion, "{scheme}: together at first: {:?}", shares[0]);
+        assert!(together || scheme != Scheme::Reunion, "{scheme}: not together at the start: {:?}", shares[0]);
         let moved = kernel.counted().get("rerouted").expect("switches with Reunion");
-        assert!((u64::from(together)..8).contains(&moved), "{scheme}: {moved} flows moved");
+        assert!((u64::from(together)..8).contains(&moved), "{scheme}: {moved} flows rerouted");
     }
 }
 
