@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_name_commands_that_there_are() {
+    fn groups_name_existing_commands() {
         let command = Cli::command();
         for name in GROUPS.iter().flat_map(|(_, members)| *members) {
             assert!(command.find_subcommand(name).is_some(), "{name}");
@@ -142,7 +142,7 @@ mod tests {
         MemoryDenyWriteExecute SystemCallArchitectures UMask WantedBy";
 
     #[test]
-    fn units_have_settings_of_systemd_and_command_lines_of_ours() {
+    fn units_have_valid_settings_and_command_lines() {
         let folder = spray_test_support::root().join("deploy/systemd");
         let units: Vec<_> = fs::read_dir(folder).unwrap().map(|unit| unit.unwrap().path()).collect();
         assert_eq!(units.len(), 3);

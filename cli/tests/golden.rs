@@ -39,7 +39,7 @@ const COLUMNS: [(&str, &str); 16] = [
 ];
 
 #[test]
-fn recorded_runs_give_the_same_flows_to_the_byte() {
+fn recorded_runs_give_byte_identical_flows() {
     let file = root().join("tests/golden/flows.txt");
     let recorded = std::fs::read_to_string(&file).unwrap();
     let commands: Vec<&str> = recorded.lines().filter_map(command_of).collect();

@@ -302,7 +302,7 @@ mod tests {
 
     /// Without this test the targets would also pass if the hosts never received anything.
     #[test]
-    fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
+    fn a_message_arrives_if_the_adversary_forwards_it() {
         const PASS: [u8; 3] = [2, 15, 50];
         for choices in 0..16 {
             let begin = [[choices, 0, 0].as_slice(), &PASS.repeat(8)].concat();

@@ -39,7 +39,7 @@ const FIELDS: [&str; 6] = [
 ];
 
 #[test]
-fn captures_of_hosts_have_the_sums_of_the_results() {
+fn captures_of_hosts_agree_with_the_results() {
     let Some(_turn) = shared_turn() else { return };
     for v6 in [false, true] {
         let (folder, mut scenario) = (Folder::new(), incast());
@@ -67,7 +67,7 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
 }
 
 #[test]
-fn traces_of_hosts_have_the_sums_of_the_results() {
+fn traces_of_hosts_agree_with_the_results() {
     let Some(_turn) = shared_turn() else { return };
     let scenario = incast();
     let flows = scenario.flows(scenario.seed).len() as u64;
@@ -87,7 +87,7 @@ fn traces_of_hosts_have_the_sums_of_the_results() {
 
 /// An existing file is not overwritten.
 #[test]
-fn a_capture_replaces_no_file() {
+fn a_capture_does_not_overwrite_a_file() {
     let folder = Folder::new();
     let file = folder.path().join("frames.pcapng");
     File::create(&file).unwrap();

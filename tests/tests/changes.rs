@@ -52,7 +52,7 @@ fn mac(pair: &Pair, side: usize) -> String {
 }
 
 #[test]
-fn a_transfer_goes_on_when_an_ethernet_address_changes() {
+fn a_transfer_continues_when_an_ethernet_address_changes() {
     let Some(_turn) = shared_turn() else { return };
     let change = |pair: &Pair, side: usize| ip(pair, side, "link set eth0 address 02:00:00:00:77:01");
     for side in [0, 1] {
@@ -69,7 +69,7 @@ fn a_transfer_goes_on_when_an_ethernet_address_changes() {
 
 /// Also without routes in the kernel.
 #[test]
-fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
+fn a_sender_with_an_explicit_next_hop_uses_its_new_ethernet_address() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("given").unwrap(), Folder::new());
     let mut receiver = receive(&pair, 1, &inbox(&folder), "--interface eth0");
@@ -85,7 +85,7 @@ fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
 }
 
 #[test]
-fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
+fn a_wrong_permanent_neighbour_entry_is_reported() {
     let Some(_turn) = shared_turn() else { return };
     let entry = format!("neigh replace {PEER} lladdr 02:de:ad:00:00:01 nud permanent dev eth0");
     let named = format!(
@@ -102,7 +102,7 @@ fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
 }
 
 #[test]
-fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
+fn a_renamed_interface_keeps_working_and_a_moved_one_ends_the_command() {
     let Some(_turn) = shared_turn() else { return };
     for side in [0, 1] {
         let (arrived, said) = meanwhile("", |pair| ip(pair, side, "link set eth0 name eth9"));
@@ -115,7 +115,7 @@ fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
 
 /// The peer is reachable only through a rule by source.
 #[test]
-fn a_rule_by_source_holds_for_the_address_that_is_given() {
+fn a_rule_by_source_applies_to_the_given_address() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("rule").unwrap(), Folder::new());
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
@@ -148,7 +148,7 @@ fn udp_sockets_wait_for_an_ipv6_address_that_is_tentative() {
 }
 
 #[test]
-fn who_refuses_a_connection_by_icmp_is_named_at_once() {
+fn the_sender_of_an_icmp_error_is_named_immediately() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("icmp").unwrap();
     ip(&pair, 0, &format!("route add 10.99.0.9/32 via {PEER}"));

@@ -13,7 +13,7 @@ use spray_tests::turn;
 
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn what_is_reported_as_delivered_is_there_whatever_happens() {
+fn what_is_reported_as_delivered_has_arrived() {
     let Some(_turn) = turn() else { return };
     let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
     let (seed, seconds) = (number("CHAOS_SEED", 1), number("CHAOS_SECONDS", 120));

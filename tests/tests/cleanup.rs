@@ -34,7 +34,7 @@ fn dropping_a_testbed_removes_it() {
 }
 
 #[test]
-fn a_panic_in_the_middle_of_a_run_removes_everything() {
+fn a_panic_during_a_run_removes_everything() {
     let Some(_turn) = turn() else { return };
     let scenario = small("1 MiB", "[emulation]\ndilation = 5000\n");
     let panicking = AssertUnwindSafe(|| {
@@ -85,7 +85,7 @@ fn sigint_ends_the_command_and_removes_everything() {
 }
 
 #[test]
-fn a_reader_that_leaves_leaves_nothing() {
+fn a_closed_pipe_leaves_nothing() {
     let Some(_turn) = turn() else { return };
     let mut command = spray();
     command.args(["bench", "veth", "--seconds", "0.1", "--repeat", "1", "--no-latency", "--only", "bare"]);
@@ -97,7 +97,7 @@ fn a_reader_that_leaves_leaves_nothing() {
 
 /// The child process of the next test; does nothing when run as a test.
 #[test]
-fn stands_until_killed() {
+fn child_that_is_killed() {
     if std::env::var_os(CHILD).is_some() {
         let _testbed = testbed(&small("64 KiB", ""));
         std::thread::sleep(Duration::from_secs(60));
@@ -105,10 +105,10 @@ fn stands_until_killed() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_cleaned() {
+fn the_remains_of_a_killed_process_are_cleaned() {
     let Some(_turn) = turn() else { return };
     let own = std::env::current_exe().unwrap();
-    let mut child = running(Command::new(own).args(["--exact", "cleanup::stands_until_killed"]).env(CHILD, "1"));
+    let mut child = running(Command::new(own).args(["--exact", "cleanup::child_that_is_killed"]).env(CHILD, "1"));
     assert!(leftovers().iter().all(|name| !namespaces_of(child.id()).contains(name)));
     child.kill().unwrap();
     child.wait().unwrap();

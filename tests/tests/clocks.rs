@@ -107,7 +107,7 @@ fn arrives(fabric: &Fabric) -> bool {
 /// Links of 200 us and 200 Mb/s: a packet of 98 bytes takes another 4 us at each of eight ports.
 //= docs/specs/switch.md#SW-31 one clock
 #[test]
-fn delays_rates_and_link_states_are_right_whatever_the_process_s_clock_reads() {
+fn delays_rates_and_link_states_do_not_depend_on_the_clock_of_the_process() {
     let Some(_turn) = turn() else { return };
     for offset in OFFSETS {
         let fabric = Fabric::up(offset);

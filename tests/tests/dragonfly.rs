@@ -41,7 +41,7 @@ fn every_frame_of_valiant_crosses_two_cables_between_groups() {
 }
 
 #[test]
-fn ugal_detours_where_the_shortest_way_is_busy() {
+fn ugal_takes_detours_if_the_shortest_path_is_congested() {
     let Some(_turn) = shared_turn() else { return };
     let [(minimal, _), (emulated, simulated)] = ["ecmp", "ugal"].map(|scheme| detour(scheme, "4", "fabric"));
     let [minimal, emulated, simulated] = [&minimal, &emulated, &simulated].map(between);

@@ -34,7 +34,7 @@ fn packets_and_the_simulator_agree_on_a_slow_uplink() {
 /// reordered, while a few frames out of order would reorder half of them.
 //= docs/specs/emulation.md#EMU-5 order of sending
 #[test]
-fn switches_that_choose_reorder_as_in_the_simulator() {
+fn adaptive_switches_reorder_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let mut scenario = Scenario::load(&scenarios().join("demo-healthy.toml")).unwrap_or_else(|error| panic!("{error}"));
     let testbed = testbed(&scenario);
@@ -110,7 +110,7 @@ fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
 /// random each time, on either engine.
 //= docs/specs/emulation.md#EMU-9 equal senders get equal shares
 #[test]
-fn senders_in_step_lose_alike_on_both_engines() {
+fn synchronised_senders_have_equal_losses_on_both_engines() {
     let Some(_turn) = turn() else { return };
     let mut scenario = parse(IN_STEP);
     let testbed = testbed(&scenario);
@@ -182,7 +182,7 @@ const INCAST_PERCENT: f64 = 25.0;
 /// simulator, and two hosts against two 42 % fewer.
 //= docs/specs/emulation.md#EMU-10 frames between switches
 #[test]
-fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_meet() {
+fn packets_from_several_switches_are_reordered_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let fat_tree = Scenario::load(&scenarios().join("fat-tree.toml")).unwrap_or_else(|error| panic!("{error}"));
     let switches_remember = {
@@ -210,7 +210,7 @@ fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_me
 /// switches and hosts in the order of virtual times.
 //= docs/specs/emulation.md#EMU-3 deterministic results
 #[test]
-fn a_seed_gives_the_same_packets_each_time() {
+fn a_seed_determines_the_packets() {
     let Some(_turn) = turn() else { return };
     let scenario = Scenario::load(&scenarios().join("fat-tree.toml")).unwrap_or_else(|error| panic!("{error}"));
     let testbed = testbed(&scenario);
@@ -245,7 +245,7 @@ flow = [
 /// when the previous one is acknowledged.
 //= docs/specs/closed-loop.md#CL-1 at most one open message
 #[test]
-fn hosts_send_one_message_after_the_other_as_in_the_simulator() {
+fn hosts_send_messages_in_sequence_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let mut scenario = Scenario::load(&scenarios().join("partners.toml")).unwrap_or_else(|error| panic!("{error}"));
     let testbed = testbed(&scenario);
@@ -303,7 +303,7 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
 //= docs/specs/workloads.md#WL-1 several at once
 //= docs/specs/collectives.md#COL-1 waits for its inputs
 #[test]
-fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
+fn concurrent_jobs_take_as_long_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let mut scenario = Scenario::load(&scenarios().join("jobs.toml")).unwrap_or_else(|error| panic!("{error}"));
     scenario.workloads[1].own.balancer = Some(BalancerKind::Ops);

@@ -48,7 +48,7 @@ fn fct_us(result: &RunResult, src: &str) -> f64 {
 }
 
 #[test]
-fn all_links_of_a_switch_fail_by_its_name() {
+fn the_name_of_a_switch_fails_all_of_its_links() {
     let Some(_turn) = turn() else { return };
     let runs = failing("[[link_event]]\nnode = \"spine1\"\nat_us = 20\nuntil_us = 50\naction = \"silent-drop\"\n");
     for run in &runs {
@@ -60,7 +60,7 @@ fn all_links_of_a_switch_fail_by_its_name() {
 }
 
 #[test]
-fn a_hosts_own_link_fails_as_others_do() {
+fn a_hosts_link_fails_like_others() {
     let Some(_turn) = turn() else { return };
     let runs = failing("[[link_event]]\nlink = \"h0->leaf0\"\nat_us = 20\nuntil_us = 30\naction = \"silent-drop\"\n");
     for run in &runs {
@@ -81,7 +81,7 @@ fn a_hosts_own_link_fails_as_others_do() {
 /// A disconnected host receives neither data nor ACKs. The flows to it and from it are given up, or
 /// cut off if the run ends before.
 #[test]
-fn a_flow_that_does_not_complete_has_its_reason() {
+fn an_incomplete_flow_has_a_reason() {
     let Some(_turn) = turn() else { return };
     let cut = "[[link_event]]\nlink = \"leaf1->h2\"\naction = \"silent-drop\"\nat_us = 5\n";
     let given_up = small("1 MiB", &format!("[transport]\ngive_up_us = 2000\nbalancer = \"ops\"\n{cut}"));
@@ -119,7 +119,7 @@ fn a_flow_that_does_not_complete_has_its_reason() {
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 //= docs/specs/transport.md#TRN-58 reordering
 #[test]
-fn no_link_is_used_by_more_than_its_rate() {
+fn no_link_exceeds_its_rate() {
     let Some(_turn) = turn() else { return };
     let mut scenario = small("1 MiB", "[[link_event]]\nnode = \"spine1\"\naction = \"loss\"\nprobability = 0.02\n");
     scenario.transport.balancer = vec![BalancerKind::Ops];

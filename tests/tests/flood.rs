@@ -20,12 +20,12 @@ const RATE: u64 = 30;
 const LEAST_FRAMES: u64 = 20_000;
 
 #[test]
-fn a_transfer_arrives_in_a_flood_with_keys() {
+fn a_transfer_with_keys_succeeds_during_a_flood() {
     arrives(true);
 }
 
 #[test]
-fn a_transfer_arrives_in_a_flood_without_keys() {
+fn a_transfer_without_keys_succeeds_during_a_flood() {
     arrives(false);
 }
 

@@ -4,7 +4,7 @@ use spray_experiments::scenario::Scenario;
 use spray_tests::{assert_sound, run, shared_turn, small};
 
 #[test]
-fn a_slow_uplink_is_drained_and_left_without_reordering() {
+fn a_slow_uplink_is_drained_and_avoided_without_reordering() {
     let Some(_turn) = shared_turn() else { return };
     let rest = "[transport]\nbalancer = \"flowcut\"\n[queue]\nlimit = \"400 packets\"\nmark_min = \"400 packets\"\n\
                 mark_max = \"400 packets\"\ntrimming = false\n\

@@ -37,7 +37,7 @@ fn report(sending: &mut Running) -> serde_json::Value {
 }
 
 #[test]
-fn a_folder_arrives_and_the_sender_says_what_was_taken() {
+fn a_folder_arrives_and_the_sender_reports_what_was_accepted() {
     let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     let folder = Folder::new();
@@ -56,7 +56,7 @@ fn a_folder_arrives_and_the_sender_says_what_was_taken() {
 }
 
 #[test]
-fn what_is_not_taken_is_named_and_the_rest_arrives() {
+fn rejected_files_are_named_and_the_others_arrive() {
     let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     let folder = Folder::new();
@@ -128,7 +128,7 @@ impl Halfway {
 }
 
 #[test]
-fn after_its_receiver_was_killed_nothing_is_left_and_a_transfer_arrives() {
+fn a_killed_receiver_leaves_nothing_and_the_next_transfer_arrives() {
     let Some(_turn) = shared_turn() else { return };
     let mut halfway = Halfway::new();
     halfway.receiving.kill();

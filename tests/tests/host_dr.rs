@@ -34,7 +34,7 @@ fn packets_take_all_spines_in_turn() {
 }
 
 #[test]
-fn a_path_that_routing_has_lost_is_left() {
+fn a_path_removed_by_routing_is_no_longer_used() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let Some(_turn) = turn() else { return };
     let down = "[[link_event]]\nlink = \"spine2->leaf1\"\nat_us = 0\naction = \"down\"\nconvergence_us = 0\n";

@@ -43,7 +43,7 @@ enum Hostile {
 /// The limits of answers in `docs/security.md`, for every kind of frame.
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
-fn a_stranger_gets_less_than_he_sends_and_nobody_much_more_for_a_hostile_frame() {
+fn replies_to_hostile_frames_are_not_amplified() {
     for cost in hostile_costs(if cfg!(debug_assertions) { 20 } else { 1_000 }) {
         let Cost { name, sender, bytes, ns, answers, answer_bytes } = cost;
         let amplification = answer_bytes / bytes as f64;

@@ -64,7 +64,7 @@ fn move_address(pair: &Pair, to: &str) {
 }
 
 #[test]
-fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
+fn a_bridge_is_usable_by_itself_and_through_its_member() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("bridge").unwrap();
     ip(&pair, 0, "link add br0 type bridge");
@@ -86,7 +86,7 @@ fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
 
 /// Interfaces on top of another one, of the kinds that the kernel supports.
 #[test]
-fn an_interface_on_another_works_and_its_address_does_not_below() {
+fn a_stacked_interface_works_and_its_address_is_rejected_below() {
     let Some(_turn) = shared_turn() else { return };
     for kind in ["macvlan mode private", "ipvlan mode l2", "vlan id 5"] {
         let pair = Pair::new("above").unwrap();
@@ -114,7 +114,7 @@ fn an_interface_on_another_works_and_its_address_does_not_below() {
 }
 
 #[test]
-fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
+fn unsupported_interfaces_are_named_before_anything_is_attached() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("unfit").unwrap();
     let unfit = |interface: &str, reasons: [&str; 2]| {
@@ -180,7 +180,7 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
 
 /// An IPv6 address is tentative while the link is down.
 #[test]
-fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
+fn a_link_that_comes_up_later_reaches_an_ipv6_peer() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("tentative").unwrap(), Folder::new());
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
@@ -229,7 +229,7 @@ fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
 }
 
 #[test]
-fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
+fn a_smaller_mtu_is_reported_and_a_larger_one_has_no_effect() {
     let Some(_turn) = shared_turn() else { return };
     let changed = "the MTU of eth0 has decreased from 3498 to 1400";
     // The MTU of the sender does not limit frames that the kernel copies to the wire.
@@ -262,7 +262,7 @@ impl Drop for Namespace {
 }
 
 #[test]
-fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
+fn the_user_of_an_interface_is_named_and_another_interface_works() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder, out) = (Pair::new("second").unwrap(), Folder::new(), Folder::new());
     let mut first = receive(&pair, 0, out.path(), "--interface eth0");
@@ -294,7 +294,7 @@ fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_
 }
 
 #[test]
-fn a_program_that_somebody_detaches_ends_a_receiver_that_would_hear_nothing_more() {
+fn a_detached_program_ends_the_receiver() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("detached").unwrap(), Folder::new());
     let mut receiver = receive(&pair, 1, folder.path(), "--interface eth0 --keep");
@@ -305,7 +305,7 @@ fn a_program_that_somebody_detaches_ends_a_receiver_that_would_hear_nothing_more
 }
 
 #[test]
-fn what_the_kernel_knew_of_a_neighbour_long_ago_is_asked_anew() {
+fn a_stale_neighbour_entry_is_resolved_again() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("stale").unwrap();
     ip(&pair, 0, &format!("neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud stale"));

@@ -94,7 +94,7 @@ fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
 }
 
 #[test]
-fn a_run_that_is_killed_while_it_sets_up_leaves_nothing_after_clean_and_others_stay() {
+fn a_run_killed_during_set_up_leaves_nothing_and_others_are_unaffected() {
     let Some(_turn) = turn() else { return };
     let scenario = small("64 KiB", "");
     let other = testbed(&scenario);
@@ -108,7 +108,7 @@ fn a_run_that_is_killed_while_it_sets_up_leaves_nothing_after_clean_and_others_s
 }
 
 #[test]
-fn a_fabric_that_is_killed_while_it_sets_up_leaves_nothing_after_clean() {
+fn a_fabric_killed_during_set_up_leaves_nothing_after_clean() {
     let Some(_turn) = turn() else { return };
     let name = format!("early-{}", std::process::id());
     let mut command = spray();
@@ -117,7 +117,7 @@ fn a_fabric_that_is_killed_while_it_sets_up_leaves_nothing_after_clean() {
 }
 
 #[test]
-fn switches_that_are_killed_while_they_are_set_up_leave_the_interfaces_as_they_were() {
+fn switches_killed_during_set_up_leave_the_interfaces_unchanged() {
     let Some(_turn) = turn() else { return };
     let machines = Machines::new("early");
     let mut command = spray();
@@ -126,7 +126,7 @@ fn switches_that_are_killed_while_they_are_set_up_leave_the_interfaces_as_they_w
 }
 
 #[test]
-fn two_runs_at_once_do_not_see_each_other() {
+fn two_concurrent_runs_do_not_interfere() {
     let Some(_turn) = turn() else { return };
     let folders = [Folder::new(), Folder::new()];
     let mut both = folders.each_ref().map(|folder| {

@@ -84,7 +84,7 @@ fn check(ends: &[End], sizes: usize) {
 }
 
 #[test]
-fn pingpong_runs_as_it_comes() {
+fn pingpong_runs_unmodified() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -114,7 +114,7 @@ fn pingpong_runs_over_many_paths() {
 }
 
 #[test]
-fn keys_decide_who_talks() {
+fn only_hosts_with_listed_keys_connect() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -137,7 +137,7 @@ fn keys_decide_who_talks() {
 }
 
 #[test]
-fn without_keys_it_takes_consent() {
+fn without_keys_explicit_consent_is_required() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -152,7 +152,7 @@ fn without_keys_it_takes_consent() {
 }
 
 #[test]
-fn an_interface_that_is_taken_is_refused() {
+fn an_interface_in_use_is_rejected() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;

@@ -39,7 +39,7 @@ impl Drop for Pids {
 }
 
 #[test]
-fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
+fn without_threads_commands_use_fewer_or_fail_with_one_line() {
     let Some(_turn) = shared_turn() else { return };
     let Some(pids) = Pids::new() else { return };
     let (pair, folder) = (Pair::new("threads").unwrap(), Folder::new());
@@ -74,7 +74,7 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
 
 /// As root of a user namespace with separate limits.
 #[test]
-fn without_network_namespaces_a_run_ends_by_a_sentence() {
+fn without_network_namespaces_a_run_fails_with_one_line() {
     let Some(_turn) = shared_turn() else { return };
     let (scenario, folder) = (scenarios().join("demo-healthy.toml").display().to_string(), Folder::new());
     let none = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
@@ -92,7 +92,7 @@ fn without_network_namespaces_a_run_ends_by_a_sentence() {
 }
 
 #[test]
-fn a_small_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
+fn a_low_soft_limit_of_open_files_is_raised_and_a_hard_one_is_reported() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("files").unwrap();
     let folder = Folder::new();

@@ -36,7 +36,7 @@ pub fn value(metrics: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn metrics_of_a_loopback_interface_that_is_down_are_refused() {
+fn metrics_on_a_loopback_interface_that_is_down_are_rejected() {
     let Some(_turn) = shared_turn() else { return };
     let namespace = format!("test-{}-lo", std::process::id());
     ip(&format!("netns add {namespace}"));
@@ -67,7 +67,7 @@ fn send(routers: &Routers, file: &Path) {
 }
 
 #[test]
-fn a_confined_receiver_serves_what_it_has_counted() {
+fn a_confined_receiver_serves_its_counters() {
     let Some(_turn) = turn() else { return };
     let (routers, folder) = (Routers::new().unwrap(), Folder::new());
     let _receiving = receive(&routers, &inbox(&folder));
@@ -87,7 +87,7 @@ fn a_confined_receiver_serves_what_it_has_counted() {
 }
 
 #[test]
-fn prometheus_scrapes_it() {
+fn prometheus_scrapes_the_metrics() {
     let Some(_turn) = turn() else { return };
     if Command::new("prometheus").arg("--version").output().is_err() {
         skip("prometheus is not installed");

@@ -5,7 +5,7 @@ use spray_core::path::BalancerKind;
 use spray_tests::{in_time, parse, testbed, turn};
 
 #[test]
-fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
+fn only_packets_lost_on_a_lossy_link_are_retransmitted() {
     let Some(_turn) = turn() else { return };
     let scenario = parse(
         "name = \"lossy-subflows\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\

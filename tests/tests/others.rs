@@ -10,7 +10,7 @@ use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
 #[test]
-fn datagrams_of_other_programs_to_our_ports_reach_them_beside_a_transfer() {
+fn datagrams_of_other_programs_on_our_ports_arrive_during_a_transfer() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new().unwrap(), Folder::new());
     let range = || std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "61440 61503");

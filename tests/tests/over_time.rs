@@ -24,7 +24,7 @@ fn an_incast_is_delivered_at_the_same_times_on_both_engines() {
 }
 
 #[test]
-fn a_dead_cable_holds_up_the_same_bytes_on_both_engines() {
+fn a_dead_cable_delays_the_same_bytes_on_both_engines() {
     let dead = "[[link_event]]\nlink = \"leaf0->spine1\"\nat_us = 40\naction = \"silent-drop\"\n";
     alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", dead));
 }

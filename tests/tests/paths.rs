@@ -74,7 +74,7 @@ fn spines(found: &Value) -> Vec<String> {
 }
 
 #[test]
-fn values_are_told_by_their_paths() {
+fn values_are_listed_with_their_paths() {
     let Some(_turn) = turn() else { return };
     let place = Place::new(true);
     let key = place.folder.path().join("key");
@@ -115,7 +115,7 @@ fn values_are_told_by_their_paths() {
 }
 
 #[test]
-fn what_is_wrong_with_paths_is_found() {
+fn faults_of_paths_are_found() {
     const FEW: [&str; 2] = ["--ports", "49152-49175"];
     let Some(_turn) = turn() else { return };
     let place = Place::new(false);

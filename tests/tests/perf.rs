@@ -32,7 +32,7 @@ fn bytes(sum: &Value) -> u64 {
 }
 
 #[test]
-fn both_ways_and_round_trips_are_measured() {
+fn both_directions_and_round_trips_are_measured() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();
     let _serving = serving(&routers, &["serve"]);

@@ -72,7 +72,7 @@ const READ_SEARCH: &str = "0000000000000004";
 
 #[test]
 //= docs/specs/endpoint.md#END-29 its capabilities
-fn both_ends_have_no_rights_left_while_a_folder_travels() {
+fn both_ends_have_no_privileges_during_the_transfer_of_a_folder() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -98,7 +98,7 @@ fn both_ends_have_no_rights_left_while_a_folder_travels() {
 /// named.
 #[test]
 //= docs/specs/endpoint.md#END-29 files of other users
-fn files_of_another_user_are_reached_by_one_capability() {
+fn files_of_another_user_are_accessed_with_one_capability() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -124,7 +124,7 @@ fn files_of_another_user_are_reached_by_one_capability() {
 
 /// Ctrl-C during a transfer: the partial file is removed, and a second transfer succeeds.
 #[test]
-fn a_confined_transfer_that_is_stopped_leaves_nothing() {
+fn an_interrupted_confined_transfer_leaves_nothing() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();

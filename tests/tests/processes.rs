@@ -46,7 +46,7 @@ fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
 }
 
 #[test]
-fn files_go_to_who_has_the_key_and_to_nobody_else() {
+fn files_are_sent_only_to_the_holder_of_the_key() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new().unwrap(), Folder::new());
     let file = payload(&folder, 8 << 20);
@@ -100,7 +100,7 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
 /// Another host of the segment connects repeatedly with the sender's address.
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]
-fn a_host_of_the_segment_ends_no_transfer_of_another() {
+fn a_host_of_the_segment_cannot_end_a_transfer_of_another() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let IpAddr::V4(client) = Pair::address(0, false) else { panic!("IPv4") };
@@ -143,7 +143,7 @@ fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
 }
 
 #[test]
-fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
+fn the_report_has_the_limits_of_the_transfer_and_the_distribution_of_round_trips() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     for (limit, rest) in [
@@ -190,7 +190,7 @@ fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) 
 }
 
 #[test]
-fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
+fn a_transfer_survives_a_short_outage_of_an_interface() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -204,7 +204,7 @@ fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
 }
 
 #[test]
-fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
+fn a_removed_interface_ends_both_ends_with_an_error() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -217,7 +217,7 @@ fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
 }
 
 #[test]
-fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
+fn smaller_mtus_are_reported_at_the_receiver_and_on_the_path() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();

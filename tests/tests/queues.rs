@@ -48,7 +48,7 @@ fn send(pair: &Pair, file: &str, arguments: &[&str]) -> Output {
 
 /// Without routers frames arrive on the queue on which they were sent.
 #[test]
-fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
+fn frames_on_an_unused_queue_are_counted_and_reported() {
     let Some(_turn) = turn() else { return };
     let (pair, folder) = (Pair::with_queues(2).unwrap(), Folder::new());
     let file = folder.file("payload", [7; 100_000]);
@@ -66,7 +66,7 @@ fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
 }
 
 #[test]
-fn more_queues_than_sockets_are_refused_with_what_mends_it() {
+fn more_queues_than_sockets_are_rejected_with_the_remedy() {
     let Some(_turn) = turn() else { return };
     let (pair, folder) = (Pair::with_queues(65).unwrap(), Folder::new());
     let refused = send(&pair, &folder.file("payload", "x"), &[]);
@@ -76,7 +76,7 @@ fn more_queues_than_sockets_are_refused_with_what_mends_it() {
 }
 
 #[test]
-fn as_many_queues_as_can_be_served_carry_several_connections() {
+fn several_connections_use_the_maximum_number_of_queues() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::with_queues(64).unwrap();
     let mut server = spray();

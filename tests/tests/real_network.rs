@@ -7,7 +7,7 @@ use spray_tests::routers::{RouterQueue, Routers};
 use spray_tests::{spray, turn};
 
 #[test]
-fn transfers_over_plain_routers_end_well() {
+fn transfers_over_plain_routers_succeed() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
     let mut routers = Routers::new().unwrap();
@@ -38,7 +38,7 @@ fn transfers_over_plain_routers_end_well() {
 }
 
 #[test]
-fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
+fn a_transfer_in_competition_with_tcp_succeeds_and_leaves_it_a_share() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
@@ -49,7 +49,7 @@ fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
 }
 
 #[test]
-fn datagrams_beside_a_transfer_arrive() {
+fn datagrams_arrive_during_a_transfer() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(16_000_000);
     let routers = Routers::new().unwrap();

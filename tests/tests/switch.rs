@@ -128,7 +128,7 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
 /// switches without being flooded.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how many frames pass in real time is what is tested")]
-fn hosts_that_know_each_other_already_are_found_by_their_packets() {
+fn hosts_with_resolved_neighbours_are_learned_from_their_packets() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("known");
     for (host, other) in [(0, 2), (2, 0)] {
@@ -158,7 +158,7 @@ fn hosts_that_know_each_other_already_are_found_by_their_packets() {
 }
 
 #[test]
-fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
+fn our_transport_sprays_despite_failed_links_and_unplugged_ports() {
     let Some(_turn) = turn() else { return };
     let (machines, folder) = (Machines::new("spray"), Folder::new());
     let trimming = ["--set", "queue.trimming=true", "--set", "queue.limit=\"20 packets\""];
@@ -247,7 +247,7 @@ fn hosts_of_other_networks_are_routed() {
 /// Links faster than a thread can delay: drivers forward frames, and marks and drops are those of
 /// the scenario.
 #[test]
-fn fast_links_are_not_held() {
+fn fast_links_are_not_delayed_by_a_thread() {
     let Some(_turn) = turn() else { return };
     let machines = Machines::new("fast");
     let arguments = machines.arguments();
@@ -300,7 +300,7 @@ fn fast_links_are_not_held() {
 /// Packets longer than an interface's MTU are dropped and reported, as are those to an interface
 /// that is down; other hosts are not affected.
 #[test]
-fn what_an_interface_cannot_send_stops_nobody() {
+fn packets_too_long_for_an_interface_do_not_affect_others() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("short");
     ip(&format!("-n {} link set p2 mtu 1280", machines.machine()));
@@ -320,7 +320,7 @@ fn what_an_interface_cannot_send_stops_nobody() {
 }
 
 #[test]
-fn a_kill_leaves_nothing_on_the_interfaces() {
+fn a_killed_switch_leaves_nothing_on_the_interfaces() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("kill");
     let shown = machines.switch(&[]);
@@ -334,7 +334,7 @@ fn a_kill_leaves_nothing_on_the_interfaces() {
 }
 
 #[test]
-fn what_cannot_be_had_is_told_before_anything_is_attached() {
+fn impossible_requests_are_rejected_before_anything_is_attached() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("refused");
     let machine = machines.machine();

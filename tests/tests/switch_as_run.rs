@@ -204,7 +204,7 @@ fn apart(one: f64, other: f64) -> f64 {
 /// process that the machine stops for a moment catches up in one burst, so one of three tries
 /// suffices.
 #[test]
-fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
+fn overload_is_marked_trimmed_and_dropped_as_in_a_run() {
     let Some(_turn) = turn() else { return };
     for switches in [&SHORT[..], TRIMMED] {
         let alike = || {
@@ -223,7 +223,7 @@ fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
 /// The table of `docs/results/switch.md`; takes minutes, on an idle machine.
 #[test]
 #[ignore = "it measures times, and prints a table"]
-fn everything_beside_a_run() {
+fn all_cases_compared_with_a_run() {
     let Some(_turn) = turn() else { return };
     let across =
         |name, balancer, switches, failure| Case { name, megabytes: 24, balancer, senders: &[], switches, failure };

@@ -34,7 +34,7 @@ fn hosts_find_each_other_across_boxes() {
 /// All machines detect a cable that is unplugged, a link that is set down and a box that fails, and
 /// detect the repair.
 #[test]
-fn all_boxes_route_around_what_fails_anywhere() {
+fn all_boxes_route_around_every_failure() {
     let Some(_turn) = turn() else { return };
     let boxes = Boxes::new("around");
     boxes.play_all(&[]);
@@ -122,7 +122,7 @@ fn hosts_of_other_networks_are_routed_across_boxes() {
 }
 
 #[test]
-fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
+fn wrongly_plugged_cables_are_reported_and_impossible_requests_rejected() {
     let Some(_turn) = shared_turn() else { return };
     let boxes = Boxes::new("wrong");
     let says = |switch: &str, more: &[&str], why: &str| {

@@ -25,7 +25,7 @@ fn has(result: &RunResult, kind: EventKind) -> bool {
 }
 
 #[test]
-fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
+fn a_healthy_fabric_loses_nothing_and_is_not_faster_than_its_links() {
     let Some(_turn) = turn() else { return };
     let scenario = small(BYTES, "");
     let result = in_time(&testbed(&scenario), &scenario, scenario.transport.balancer[0]);
@@ -55,7 +55,7 @@ fn one_testbed_runs_balancers_and_fabrics_in_turn() {
 }
 
 #[test]
-fn a_link_down_is_dropped_on_until_routing_knows() {
+fn a_link_that_is_down_drops_until_routing_converges() {
     let Some(_turn) = turn() else { return };
     let down = event("leaf0-spine0", "at_us = 10\nuntil_us = 60\naction = \"down\"\nconvergence_us = 15");
     let scenario = small(BYTES, &down);
@@ -67,7 +67,7 @@ fn a_link_down_is_dropped_on_until_routing_knows() {
 }
 
 #[test]
-fn a_silent_drop_is_survived_and_seen() {
+fn a_silent_drop_is_detected_and_recovered() {
     let Some(_turn) = shared_turn() else { return };
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &silent));
@@ -79,7 +79,7 @@ fn a_silent_drop_is_survived_and_seen() {
 }
 
 #[test]
-fn a_slow_link_drops_nothing_by_itself() {
+fn a_slow_link_alone_drops_nothing() {
     let Some(_turn) = shared_turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.25")));
     assert_sound(&result);
@@ -90,7 +90,7 @@ fn a_slow_link_drops_nothing_by_itself() {
 }
 
 #[test]
-fn random_loss_is_made_up_for() {
+fn random_loss_is_recovered() {
     let Some(_turn) = shared_turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"loss\"\nprobability = 0.05")));
     assert_sound(&result);
@@ -99,7 +99,7 @@ fn random_loss_is_made_up_for() {
 }
 
 #[test]
-fn a_flapping_link_drops_in_its_bad_times() {
+fn a_flapping_link_drops_while_it_is_down() {
     let Some(_turn) = shared_turn() else { return };
     let flap = event("leaf0->spine0", "action = \"flap\"\nperiod_us = 20\ndown_us = 5");
     let result = run(&small(BYTES, &flap));
@@ -108,7 +108,7 @@ fn a_flapping_link_drops_in_its_bad_times() {
 }
 
 #[test]
-fn each_switch_may_have_a_namespace_of_its_own() {
+fn each_switch_may_have_a_separate_namespace() {
     let Some(_turn) = shared_turn() else { return };
     let per_switch = "[emulation]\nchassis = \"per-switch\"\n";
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
@@ -121,7 +121,7 @@ fn each_switch_may_have_a_namespace_of_its_own() {
 }
 
 #[test]
-fn ipv6_carries_everything_too() {
+fn ipv6_delivers_every_byte() {
     let Some(_turn) = shared_turn() else { return };
     for chassis in ["fabric", "per-switch"] {
         let rest = format!("[transport]\nip = 6\nack_every = 4\n[emulation]\nchassis = \"{chassis}\"\n");
@@ -130,7 +130,7 @@ fn ipv6_carries_everything_too() {
 }
 
 #[test]
-fn an_incast_is_trimmed_or_dropped_as_told() {
+fn an_incast_is_trimmed_or_dropped_as_configured() {
     let Some(_turn) = shared_turn() else { return };
     // A balancer without trailers, which have no payload to trim and are dropped by a full queue.
     let incast = |trimming: bool| {
@@ -179,7 +179,7 @@ fn makespan_us(result: &RunResult) -> f64 {
 }
 
 #[test]
-fn one_seed_gives_one_outcome_with_ecmp() {
+fn a_seed_determines_the_outcome_with_ecmp() {
     let Some(_turn) = turn() else { return };
     let scenario = small(LONG, "[transport]\nbalancer = \"ecmp\"\n");
     let testbed = testbed(&scenario);
@@ -188,7 +188,7 @@ fn one_seed_gives_one_outcome_with_ecmp() {
 }
 
 #[test]
-fn both_chassis_modes_play_the_same_fabric() {
+fn both_chassis_modes_emulate_the_same_fabric() {
     let Some(_turn) = turn() else { return };
     let mode = |mode: &str| {
         let scenario = small(LONG, &format!("[emulation]\nchassis = \"{mode}\"\n"));

@@ -15,7 +15,7 @@ use spray_tests::{shared_turn, spray, turn};
 use crate::metrics::{ask, value};
 
 #[test]
-fn tcp_through_a_tunnel_goes_on_when_a_link_dies() {
+fn tcp_through_a_tunnel_survives_a_link_failure() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();
     // Only the size of the file is used: other bytes are sent.
@@ -49,7 +49,7 @@ fn exchange(pair: &Pair, port: u16) {
 }
 
 #[test]
-fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
+fn a_restarted_end_reconnects_and_ctrl_c_leaves_nothing() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let connected = "connected to ";
@@ -80,7 +80,7 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
 
 /// Packets read by each thread use its own connection, and return on any.
 #[test]
-fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
+fn each_thread_of_a_host_has_its_queue_and_connections() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::with_queues(2).unwrap();
     let threads = std::thread::available_parallelism().unwrap().get().min(2) as f64;
@@ -111,7 +111,7 @@ const KEY: &str = "3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029
 const OTHERS: &str = "10.0.0.9=3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
 
 #[test]
-fn what_cannot_be_is_refused_and_says_why() {
+fn impossible_requests_are_rejected_with_the_reason() {
     for (arguments, why) in [
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24"][..], "no key"),
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24", "--insecure"], "there is no interface spray-nope"),

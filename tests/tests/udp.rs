@@ -67,7 +67,7 @@ impl Place {
 }
 
 #[test]
-fn a_file_goes_from_any_user_to_any_other() {
+fn any_user_can_send_a_file_to_any_other() {
     let place = Place::new(1);
     let sent = content(1, 5_000_000);
     let file = place.folder.file("file", &sent);
@@ -98,7 +98,7 @@ fn goodput_and_round_trips_are_measured() {
 }
 
 #[test]
-fn paths_are_looked_at_without_any_right() {
+fn paths_are_examined_without_privileges() {
     let place = Place::new(4);
     let _server = place.listening(&["serve"]);
     let output = place.output(&["paths", &place.address, "--from", &place.from, "--json", "-q"]);
@@ -113,7 +113,7 @@ fn paths_are_looked_at_without_any_right() {
 
 /// The kernel leaves the checksums of its datagrams to the veth, which does not compute them.
 #[test]
-fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
+fn a_host_on_udp_sockets_and_one_on_af_xdp_interoperate_over_veth() {
     let Some(_turn) = shared_turn() else { return };
     let (machines, folder) = (Machines::new("mixed"), Folder::new());
     let ways = [("p0", machines.machine()), ("eth0", machines.host(0))];
@@ -148,7 +148,7 @@ fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
 }
 
 #[test]
-fn what_udp_sockets_do_not_have_is_refused() {
+fn options_without_support_on_udp_sockets_are_rejected() {
     let place = Place::new(3);
     for (given, expected) in [
         (&["--device", "xdp"][..], "--interface"),

@@ -121,7 +121,7 @@ fn echo(fabric: &Fabric, from: usize, to: usize) {
 
 //= docs/specs/switch.md#SW-25 deployed fabrics
 #[test]
-fn any_program_s_packets_take_the_switches() {
+fn packets_of_any_program_cross_the_switches() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("any");
     for v6 in [false, true] {
@@ -140,7 +140,7 @@ fn any_program_s_packets_take_the_switches() {
 }
 
 #[test]
-fn flows_are_spread_and_routing_leaves_links_that_are_down() {
+fn flows_are_spread_and_routing_avoids_links_that_are_down() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("spread");
     let flows = || (0..16).for_each(|_| exchange(&fabric, [0, 2], false, 20_000));
@@ -199,7 +199,7 @@ fn expired_at(fabric: &Fabric, v6: bool, ttl: u32) -> (IpAddr, [u8; 2]) {
 /// The switch at which a packet's TTL expires reports it.
 //= docs/specs/switch.md#SW-30 TTL expiry
 #[test]
-fn switches_tell_senders_whose_packets_expire() {
+fn switches_report_expired_packets_to_their_senders() {
     let Some(_turn) = turn() else { return };
     for more in [&[][..], &["--set", "emulation.chassis=per-switch"]] {
         let fabric = Fabric::with("expired", more);
@@ -272,7 +272,7 @@ fn links_delay_reorder_corrupt_and_duplicate() {
 }
 
 #[test]
-fn a_queue_holds_what_tcp_needs_by_default() {
+fn the_default_queue_is_long_enough_for_tcp() {
     let Some(_turn) = turn() else { return };
     // The table without a limit replaces that of the scenario.
     let fabric = Fabric::with("roomy", &["--set", "queue={trimming=false}", "--set", "topology.latency_us=1"]);
@@ -286,7 +286,7 @@ fn a_queue_holds_what_tcp_needs_by_default() {
 }
 
 #[test]
-fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
+fn a_command_runs_in_a_host_and_its_exit_code_is_returned() {
     let Some(_turn) = turn() else { return };
     // Files with names are readable for all users, regardless of the umask of the user who starts
     // it.
@@ -361,7 +361,7 @@ impl Drop for Theirs {
 }
 
 #[test]
-fn a_host_is_in_a_namespace_of_somebody_elses_which_stays_as_it_was() {
+fn a_host_can_use_an_existing_namespace_which_is_restored() {
     let Some(_turn) = turn() else { return };
     let theirs = Theirs::new("theirs");
     let setting = || deployment::inside(&theirs.0, || std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/accept_ra"));
@@ -395,7 +395,7 @@ fn a_host_is_in_a_namespace_of_somebody_elses_which_stays_as_it_was() {
 }
 
 #[test]
-fn our_own_transport_runs_in_hosts_too() {
+fn our_transport_runs_in_deployed_hosts() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("own");
     let own = spray().get_program().to_owned();
@@ -419,7 +419,7 @@ fn our_own_transport_runs_in_hosts_too() {
 }
 
 #[test]
-fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
+fn remains_of_a_kill_are_cleaned_and_ctrl_c_leaves_nothing() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("killed");
     kill(Pid::from_raw(fabric.pid() as i32), Signal::SIGKILL).unwrap();
@@ -449,7 +449,7 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
 /// Its namespaces are mounts that are visible only to the process that keeps it, and to its
 /// parents.
 #[test]
-fn a_fabric_of_another_mount_namespace_is_entered_and_is_no_leftover() {
+fn a_fabric_of_another_mount_namespace_is_accessible_and_not_a_leftover() {
     let Some(_turn) = turn() else { return };
     let outer = format!("spray-test-outer-{}", std::process::id());
     let ip = |arguments: &[&str]| std::process::Command::new("ip").args(arguments).output().unwrap();

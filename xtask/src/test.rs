@@ -247,7 +247,7 @@ mod tests {
     use super::{Binary, Tally};
 
     #[test]
-    fn what_cargo_says_of_test_binaries_is_read() {
+    fn the_output_of_cargo_about_test_binaries_is_parsed() {
         let message = |test: bool, executable: &str| {
             format!(
                 "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/sim/Cargo.toml\",\"target\":{{\"kind\":[\"lib\"],\
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_skips_has_not_passed() {
+    fn a_skipped_test_has_not_passed() {
         let mut tally = Tally::default();
         tally.add("SKIPPED tests::one: needs root");
         tally.add("test tests::two ... SKIPPED tests::two: needs root");

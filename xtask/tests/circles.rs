@@ -255,7 +255,7 @@ fn files_do_not_import_each_other() {
 }
 
 #[test]
-fn circles_are_found_behind_imports() {
+fn cycles_through_re_exports_are_found() {
     let folder = Folder::new();
     let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
     write("lib.rs", "mod a;\nmod b;\nmod c;\n#[cfg(test)]\nmod tests;\npub use self::a::A;\n");

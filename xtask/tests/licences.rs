@@ -10,7 +10,7 @@ use spdx::{Expression, ParseMode};
 use spray_test_support::root;
 
 #[test]
-fn every_dependency_has_an_allowed_licence_and_is_of_a_registry() {
+fn every_dependency_has_an_allowed_licence_and_a_registry() {
     let deny: toml::Table = std::fs::read_to_string(root().join("deny.toml")).unwrap().parse().unwrap();
     let allow: Vec<&str> =
         deny["licenses"]["allow"].as_array().unwrap().iter().map(|licence| licence.as_str().unwrap()).collect();
@@ -40,7 +40,7 @@ fn is_allowed(expression: &str, allow: &[&str]) -> bool {
 }
 
 #[test]
-fn an_expression_is_met_by_one_of_its_sides_or_by_both() {
+fn an_expression_is_satisfied_by_one_or_both_sides() {
     let allow = ["MIT", "ISC", "Apache-2.0 WITH LLVM-exception"];
     for met in [
         "MIT",

@@ -28,7 +28,7 @@ fn task(folder: &Folder, from: &Path, package: Option<&Path>) -> Output {
 }
 
 #[test]
-fn a_task_works_on_the_tree_that_it_is_called_for() {
+fn a_task_works_on_the_tree_in_which_it_is_called() {
     let folder = copy();
     let tree = folder.path().join("tree").canonicalize().unwrap();
     let said = |output: Output| text(&output.stdout).trim().to_string();
@@ -37,7 +37,7 @@ fn a_task_works_on_the_tree_that_it_is_called_for() {
 }
 
 #[test]
-fn outside_of_a_tree_a_task_says_so() {
+fn outside_of_a_tree_a_task_fails_with_a_message() {
     let folder = copy();
     let output = task(&folder, folder.path(), None);
     assert_eq!(output.status.code(), Some(2));

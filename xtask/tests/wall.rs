@@ -8,7 +8,7 @@ const NIC: [&str; 3] = ["nic/core", "nic/src", "nic/wire"];
 const WORDS: [&str; 6] = ["dilat", "emulat", "simulat", "testbed", "virtual time", "virtual_time"];
 
 #[test]
-fn the_nic_speaks_of_no_emulation() {
+fn the_nic_does_not_mention_emulation() {
     let mut found = Vec::new();
     for entry in NIC.into_iter().flat_map(|folder| WalkDir::new(root().join(folder))) {
         let entry = entry.unwrap();

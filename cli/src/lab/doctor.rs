@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_program_is_shown_with_the_end_of_the_log() {
+    fn a_rejected_program_is_shown_with_the_end_of_the_log() {
         let log: String = (0..20).map(|line| format!("line {line}\n\n")).collect();
         let log = log + "-- END PROG LOAD LOG --\nlibbpf: failed to load object\n";
         let refused = Checked { program: "switch", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };

@@ -105,7 +105,7 @@ mod tests {
 
     #[cfg(feature = "xdp")]
     #[test]
-    fn a_folder_is_held_by_one_or_by_parts_and_what_killed_runs_leave_goes() {
+    fn a_folder_is_locked_by_one_run_or_by_parts_and_remains_are_removed() {
         let own = spray_test_support::Folder::new();
         let (folder, part) = (own.path(), own.path().join("healthy-ops-seed1.part"));
         let other = folder.join("mine.part");

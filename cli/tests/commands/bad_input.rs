@@ -16,7 +16,7 @@ fn no_command_and_unknown_ones_show_the_usage() {
 }
 
 #[test]
-fn unknown_balancer_is_answered_with_those_there_are() {
+fn an_unknown_balancer_is_rejected_with_the_list_of_balancers() {
     let says = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
     refused(&["run", DEMO, "--balancer", "magic"], &says);
     refused(&["demo", "--balancer", "magic"], &says);
@@ -24,7 +24,7 @@ fn unknown_balancer_is_answered_with_those_there_are() {
 }
 
 #[test]
-fn unknown_settings_are_answered_with_those_there_are() {
+fn unknown_settings_are_rejected_with_the_list_of_settings() {
     let send = ["send", DEMO, "--interface", "lo", "--to", "10.0.0.1"];
     let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &send];
     for command in commands {
@@ -83,7 +83,7 @@ fn missing_files_and_folders_are_named() {
 }
 
 #[test]
-fn missing_interface_is_named_with_the_way_to_find_one() {
+fn a_missing_interface_is_named_with_the_command_that_lists_them() {
     let folder = Folder::new();
     let file = folder.file("payload", "payload");
     let arguments = ["send", &file, "--insecure", "--interface", "spraynope0", "--to", "10.0.0.1"];
@@ -92,7 +92,7 @@ fn missing_interface_is_named_with_the_way_to_find_one() {
 }
 
 #[test]
-fn no_key_is_answered_with_how_to_make_one() {
+fn a_missing_key_is_reported_with_the_command_that_creates_one() {
     let folder = Folder::new();
     let file = folder.file("payload", "payload");
     let key = folder.file("key", "not one");
@@ -110,7 +110,7 @@ fn no_key_is_answered_with_how_to_make_one() {
 }
 
 #[test]
-fn own_and_peer_address_must_be_of_one_family() {
+fn both_addresses_must_be_of_one_family() {
     let folder = Folder::new();
     let file = folder.file("family", "payload");
     let arguments = ["send", &file, "--insecure", "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
@@ -118,7 +118,7 @@ fn own_and_peer_address_must_be_of_one_family() {
 }
 
 #[test]
-fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
+fn scenario_errors_name_file_line_column_and_the_allowed_values() {
     let folder = Folder::new();
     let file = folder.file("bad.toml", "name = \"x\"\n\n[topology]\nkind = \"ring\"\n");
     refused(&["run", &file], &["bad.toml:4:8", "ring", "leaf-spine"]);
@@ -127,7 +127,7 @@ fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
 /// Input that would exhaust memory, run for hours or overflow a time is rejected before anything of
 /// that size is allocated; the message names the limit, the file and the position.
 #[test]
-fn bombs_are_refused_with_their_limit_and_place() {
+fn excessive_sizes_are_rejected_with_limit_and_position() {
     let folder = Folder::new();
     let fabric = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n";
     let all = |topology: &str, workload: &str, rest: &str| {
@@ -175,7 +175,7 @@ fn bombs_are_refused_with_their_limit_and_place() {
 /// With the `xdp` engine frames have payload: the data that is sent and received must fit into
 /// memory.
 #[test]
-fn payload_beyond_this_machines_memory_is_refused_before_set_up() {
+fn payload_beyond_the_machines_memory_is_rejected_before_set_up() {
     let folder = Folder::new();
     let text = "name = \"x\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
                 [workload]\nkind = \"tornado\"\nbytes = \"1 MiB\"\n";
@@ -203,7 +203,7 @@ fn help_is_not_an_error() {
 }
 
 #[test]
-fn doctor_speaks_json() {
+fn doctor_prints_json() {
     let output = spray(&["doctor", "--json"]);
     let text = text(&output.stdout);
     assert!(text.trim_start().starts_with('[') && text.contains("\"check\": \"kernel\""), "{text}");

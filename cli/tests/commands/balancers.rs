@@ -82,7 +82,7 @@ fn every_balancer_has_a_line_and_a_folder() {
 }
 
 #[test]
-fn what_does_not_complete_is_shown_and_stops_nobody() {
+fn incomplete_flows_are_reported_and_other_runs_continue() {
     let comparison = Comparison::new(&scenario(DEAD));
     let output = comparison.run(&["--balancer", "ecmp", "--balancer", "reps", "--seeds", "1..2", "--threads", "1"]);
     let (said, error) = (text(&output.stdout), text(&output.stderr));
@@ -100,7 +100,7 @@ fn what_does_not_complete_is_shown_and_stops_nobody() {
 /// Runs of earlier commands are in the table; their failures do not change the exit code of this
 /// one.
 #[test]
-fn earlier_runs_are_compared_and_not_judged() {
+fn earlier_runs_are_compared_but_do_not_change_the_exit_code() {
     let comparison = Comparison::new(&scenario(DEAD));
     let first = comparison.run(&["--balancer", "ecmp", "--seed", "1"]);
     assert_eq!(first.status.code(), Some(1), "{}", text(&first.stderr));
@@ -131,7 +131,7 @@ fn parameters_and_congestion_control_reach_the_runs() {
 }
 
 #[test]
-fn bad_input_starts_nothing() {
+fn no_run_starts_with_invalid_input() {
     let comparison = Comparison::new(&scenario("plain.x = 1\n"));
     let output = comparison.run(&[]);
     assert_eq!(output.status.code(), Some(2));

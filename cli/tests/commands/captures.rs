@@ -63,7 +63,7 @@ fn causes(rows: &[Vec<String>]) -> BTreeMap<&str, u64> {
 }
 
 #[test]
-fn a_capture_of_the_simulator_says_what_the_results_say() {
+fn a_capture_of_the_simulator_agrees_with_the_results() {
     for (name, rest, departing) in [("trimmed", "", false), ("dropped", "[queue]\ntrimming = false\n", true)] {
         let run = Run::new(&format!("{SMALL}{rest}{FAILURES}"));
         let pcap = run.folder.join("pcap");
@@ -98,7 +98,7 @@ fn a_capture_of_the_simulator_says_what_the_results_say() {
 /// A partitioned run gives the same results with and without a capture on any number of threads,
 /// and so the same capture.
 #[test]
-fn captures_change_nothing_and_are_the_same_on_any_number_of_threads() {
+fn captures_do_not_change_results_or_depend_on_the_number_of_threads() {
     let text = SMALL.replace("leaves = 2", "leaves = 16").replace("hosts_per_leaf = 4", "hosts_per_leaf = 8");
     let run =
         Run::new(&text.replace("256 KiB", "40000").replace("kind = \"incast\"\nsenders = 4", "kind = \"permutation\""));
@@ -114,7 +114,7 @@ fn captures_change_nothing_and_are_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_capture_has_a_limit_and_never_replaces_anything() {
+fn a_capture_has_a_limit_and_never_overwrites_a_file() {
     let run = Run::new(SMALL);
     let pcap = run.folder.join("pcap");
     let (said, _) = run.run("out", &["--pcap", &pcap, "--pcap-frames", "100"]);
@@ -137,7 +137,7 @@ fn a_capture_has_a_limit_and_never_replaces_anything() {
 }
 
 #[test]
-fn a_trace_has_the_life_of_every_packet_of_its_flows() {
+fn a_trace_has_all_events_of_every_packet_of_its_flows() {
     let run = Run::new(&format!("{SMALL}{FAILURES}"));
     let (_, summary) = run.run("out", &[]);
     let out = run.folder.join("life.jsonl");
@@ -179,7 +179,7 @@ fn a_trace_has_the_life_of_every_packet_of_its_flows() {
 }
 
 #[test]
-fn a_trace_is_of_one_run_its_flows_and_a_file() {
+fn a_trace_requires_one_run_existing_flows_and_a_new_file() {
     let run = Run::new(SMALL);
     let refuse = |rest: &[&str], parts: &[&str]| {
         refused(&[&["trace", run.scenario.as_str(), "--engine", "sim"], rest].concat(), parts);

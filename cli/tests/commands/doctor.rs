@@ -96,7 +96,7 @@ fn without_rights(pair: &Pair, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn missing_rights_are_one_sentence_with_another_way() {
+fn missing_privileges_are_reported_in_one_line_with_an_alternative() {
     if !has_root() {
         return;
     }
@@ -118,7 +118,7 @@ fn missing_rights_are_one_sentence_with_another_way() {
 
 /// Every option in the units for systemd is an option of the command.
 #[test]
-fn units_start_what_there_is() {
+fn systemd_units_have_valid_command_lines() {
     let units = spray_test_support::root().join("deploy/systemd");
     let folder = Folder::new();
     let key = folder.path().join("key").display().to_string();

@@ -50,7 +50,7 @@ seeds = 1
 "#;
 
 #[test]
-fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
+fn a_figure_from_a_file_is_run_once_and_has_values_report_and_claim() {
     let folder = Folder::new();
     let (file, out) = (folder.file("small.toml", SMALL), folder.join("out"));
     let run = || spray(&["figures", "--quick", "--figure", &file, "--out", &out]);
@@ -70,7 +70,7 @@ fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
 }
 
 #[test]
-fn formulas_need_no_network_and_the_document_says_what_is_missing() {
+fn formulas_need_no_network_and_the_document_lists_missing_figures() {
     let folder = Folder::new();
     let out = folder.join("out");
     let document_of = |[one, other]: [&str; 2], name: &str| {
@@ -90,7 +90,7 @@ fn formulas_need_no_network_and_the_document_says_what_is_missing() {
 }
 
 #[test]
-fn figures_are_listed_and_wrong_ones_refused() {
+fn figures_are_listed_and_unknown_ones_rejected() {
     let list = spray(&["figures", "--list"]);
     assert!(text(&list.stdout).lines().count() > 10 && text(&list.stdout).contains("reps/13"));
     refused(&["figures", "--figure", "reps/99"], &["reps/99", "allowed", "reps/13"]);

@@ -122,7 +122,7 @@ fn paths_have_the_fields_that_the_page_lists() {
 /// The commands for a deployed fabric have the fields that docs/json.md lists.
 #[cfg(feature = "xdp")]
 #[test]
-fn what_stands_has_the_fields_that_the_page_lists() {
+fn deployed_fabrics_have_the_fields_that_the_page_lists() {
     if !spray_test_support::has_root() {
         return;
     }
@@ -138,7 +138,7 @@ fn what_stands_has_the_fields_that_the_page_lists() {
 }
 
 #[test]
-fn quiet_says_nothing_of_progress_and_json_leaves_the_errors_where_they_are() {
+fn quiet_prints_no_progress_and_json_leaves_errors_on_standard_error() {
     let run = ["run", "-", "--engine", "sim", "--out"];
     let folder = Folder::new();
     let out = folder.path().to_str().unwrap();
@@ -151,7 +151,7 @@ fn quiet_says_nothing_of_progress_and_json_leaves_the_errors_where_they_are() {
 }
 
 #[test]
-fn a_scenario_comes_by_standard_input_too_and_its_mistakes_are_named() {
+fn a_scenario_is_read_from_standard_input_and_its_errors_are_located() {
     let wrong = SCENARIO.replace("spines = 2", "spines = \"two\"");
     let output = piped(&["run", "-", "--engine", "sim"], &wrong);
     let message = text(&output.stderr);
@@ -174,7 +174,7 @@ fn a_first_scenario_runs_and_overwrites_nothing() {
 }
 
 #[test]
-fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
+fn explanations_are_found_by_any_name_and_similar_names_are_suggested() {
     let said = |name: &str| text(&spray(&["explain", name]).stdout).clone();
     for (name, parts) in [
         ("arcane", ["reps: a balancer", "REPS-1"]),
@@ -194,7 +194,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
 }
 
 #[test]
-fn shells_take_the_completions_and_every_command_has_a_page() {
+fn shells_accept_the_completions_and_every_command_has_a_page() {
     let script = spray(&["completions", "bash"]).stdout;
     assert!(text(&script).contains("--every-balancer") && text(&script).contains("--ack-every"));
     let mut shell = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
@@ -210,7 +210,7 @@ fn shells_take_the_completions_and_every_command_has_a_page() {
 
 /// Several runs may start within a second, as from a script.
 #[test]
-fn runs_without_out_have_a_folder_each() {
+fn runs_without_out_have_separate_folders() {
     let folder = Folder::new();
     let file = folder.file("s.toml", SCENARIO);
     for _ in 0..3 {

@@ -72,7 +72,7 @@ fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
 }
 
 #[test]
-fn several_clients_are_served_at_once_and_one_after_the_other() {
+fn several_clients_are_served_concurrently_and_in_sequence() {
     let server = &Server::start(20, &[]);
     std::thread::scope(|scope| {
         let one = |number| scope.spawn(move || server.measure(number, &["-t", "1", "--json"]));
@@ -88,7 +88,7 @@ fn several_clients_are_served_at_once_and_one_after_the_other() {
 }
 
 #[test]
-fn a_stream_of_json_has_an_event_a_line() {
+fn a_json_stream_has_one_event_per_line() {
     let server = Server::start(30, &[]);
     let said = server.measure("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir"]);
     let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -107,7 +107,7 @@ fn a_stream_of_json_has_an_event_a_line() {
 }
 
 #[test]
-fn a_server_that_dies_or_is_not_there_is_an_error() {
+fn a_server_that_is_killed_or_absent_is_an_error() {
     for json in [false, true] {
         let mut server = Server::start(36, &[]);
         let mut words = server.client("", &["-t", "60", "-i", "0.2", "--timeout", "1"]);

@@ -12,7 +12,7 @@ const MATRIX: &str =
     "Nodes 8\nConnections 2\n0->4 id 1 start 0 size 200000 prio 1\n1->5 id 2 start 0 size 200000 prio 2\n";
 
 #[test]
-fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
+fn a_sweep_over_seeds_and_balancers_writes_files_and_a_table() {
     let folder = Folder::new();
     let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));
     let run = |out: &str, threads: &str| {
@@ -66,7 +66,7 @@ fn a_scenario_of_the_testbed_runs_on_the_simulator() {
 }
 
 #[test]
-fn queues_marking_windows_and_congestion_control_are_as_told() {
+fn options_of_queues_marking_windows_and_congestion_control_are_applied() {
     let folder = Folder::new();
     let counted = |name: &str, rest: &[&str]| {
         let out = folder.join(name);
@@ -93,7 +93,7 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
 //= docs/specs/switch.md#SW-22 the largest packet
 //= docs/specs/erasure.md#ERA-6 an ideal code
 #[test]
-fn a_scenario_with_long_queues_is_for_the_simulator() {
+fn a_scenario_with_long_queues_requires_the_simulator() {
     let folder = Folder::new();
     let base = std::fs::read_to_string(root().join("tests/scenarios/demo-healthy.toml")).unwrap();
     let base = base.replace("demo-healthy", "long");
@@ -122,7 +122,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
 /// Five switches in a ring; each host sends to the switch two hops further.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
-fn a_deadlock_of_a_lossless_network_is_told() {
+fn a_deadlock_of_a_lossless_network_is_reported() {
     let folder = Folder::new();
     let link = |a: &str, b: &str| format!("[[topology.link]]\na = \"{a}\"\nb = \"{b}\"\n");
     let ends = |index: usize| [format!("s{}", index % 5), format!("s{}", (index + 1) % 5)];
@@ -149,7 +149,7 @@ fn a_deadlock_of_a_lossless_network_is_told() {
 }
 
 #[test]
-fn counts_and_patterns_stand_in_for_files() {
+fn counts_and_patterns_replace_files() {
     for topology in ["leaf-spine:2x2x2@100", "fat-tree:2x2x2x2x2", "dragonfly:3x2x2x1"] {
         for matrix in ["permutation:64KiB", "tornado:64kB", "incast:3:10000", "cross-leaf-permutation:1"] {
             let folder = Folder::new();
@@ -185,7 +185,7 @@ fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_leaves_ends_the_command_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 

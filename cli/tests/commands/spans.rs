@@ -15,7 +15,7 @@ fn run(rest: &[&str]) -> Output {
 }
 
 #[test]
-fn v_says_what_is_done_and_how_long_it_takes() {
+fn verbose_output_lists_steps_and_durations() {
     let output = run(&["-v"]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");

@@ -38,7 +38,7 @@ impl Sweep {
 }
 
 #[test]
-fn without_reports_there_are_tables_alone_and_a_later_report_links_to_none() {
+fn without_reports_only_tables_are_written_and_a_later_report_has_no_links() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let two = ["--set", "transport.balancer=[ecmp,ops]", "--seeds", "1", "--payload", "1000"];
@@ -54,7 +54,7 @@ fn without_reports_there_are_tables_alone_and_a_later_report_links_to_none() {
 }
 
 #[test]
-fn every_combination_is_run_once_and_collected() {
+fn every_combination_is_run_once_and_added_to_the_tables() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let said = sweep.run(&out, &[]);
@@ -98,7 +98,7 @@ fn every_combination_is_run_once_and_collected() {
 }
 
 #[test]
-fn parts_make_the_whole_and_the_whole_collects() {
+fn parts_are_disjoint_and_a_complete_sweep_adds_the_missing_runs() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let first = sweep.run(&out, &["--part", "1/3"]);
@@ -110,7 +110,7 @@ fn parts_make_the_whole_and_the_whole_collects() {
 
 /// The scenario in the folder of a run reproduces the run.
 #[test]
-fn a_run_can_be_made_again_from_its_own_folder() {
+fn a_run_can_be_repeated_from_its_folder() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     sweep.run(&out, &["--set", "queue.limit=40 packets", "--csv"]);
@@ -131,7 +131,7 @@ fn a_run_can_be_made_again_from_its_own_folder() {
 }
 
 #[test]
-fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
+fn a_signal_keeps_completed_runs_and_prints_how_to_continue() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     for signal in ["INT", "TERM", "KILL"] {
@@ -175,7 +175,7 @@ fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
 }
 
 #[test]
-fn wrong_axes_and_too_many_runs_are_refused_with_their_place() {
+fn invalid_axes_and_too_many_runs_are_rejected_with_their_position() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let with =

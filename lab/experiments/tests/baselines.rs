@@ -91,7 +91,7 @@ fn a_finer_grain_balances_better_and_reorders_more() {
 }
 
 #[test]
-fn penalties_pay_where_values_come_round_again() {
+fn penalties_help_if_values_are_reused() {
     let with = |evs, balancer| {
         let mut scenario = permutation(|_| {});
         scenario.transport.evs = Some(evs);
@@ -104,7 +104,7 @@ fn penalties_pay_where_values_come_round_again() {
 }
 
 #[test]
-fn plb_moves_by_every_variant_s_rule_but_linux_s_too_late_for_messages_this_short() {
+fn plb_repaths_in_every_variant_but_that_of_linux_too_late_for_short_messages() {
     let ecmp = run(&permutation(|_| {}), Ecmp);
     let [reps, ofan, linux] =
         [PlbRule::Reps, PlbRule::Ofan, PlbRule::Linux].map(|rule| run(&permutation(|of| of.plb.rule = rule), Plb));

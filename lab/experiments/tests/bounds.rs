@@ -313,7 +313,7 @@ const REFUSED: [(&str, &str); 35] = [
 ];
 
 #[test]
-fn every_number_is_in_force_at_its_bounds_and_refused_beyond() {
+fn every_number_is_applied_at_its_bounds_and_rejected_beyond() {
     let schema = schema::<Settings>();
     let (mut tried, mut refused) = (Vec::<(String, Number)>::new(), Vec::new());
     for (table, document) in documents() {
@@ -358,7 +358,7 @@ fn refuses(document: &Document, number: &Number, text: &str) {
 /// Queue lengths have units, and bounds that follow from the packet: 3,106 bytes here, and 106 of
 /// the largest control frame.
 #[test]
-fn lengths_of_queues_are_in_force_in_whole_bytes() {
+fn queue_lengths_are_applied_in_whole_bytes() {
     let base = Document::parse(Path::new("bounds.toml"), BASE).unwrap();
     let read = |assignments: &[&str]| {
         let mut document = base.clone();
@@ -399,7 +399,7 @@ fn lengths_of_queues_are_in_force_in_whole_bytes() {
 /// A cable carries its configured rate: a message takes the time of its bytes at that rate, without
 /// retransmissions.
 #[test]
-fn links_have_the_rate_that_is_written() {
+fn links_have_the_configured_rate() {
     let alone = |assignments: &[(&str, &str)], bytes: u64| {
         let mut document = Document::parse(Path::new("bounds.toml"), BASE).unwrap();
         document.assign("time_limit_us", "auto", "limit").unwrap();

@@ -66,7 +66,7 @@ fn last(scenario: &Scenario) -> f64 {
 }
 
 #[test]
-fn detours_beat_the_shortest_way_where_all_of_a_group_send_to_the_next() {
+fn detours_beat_shortest_paths_if_a_whole_group_sends_to_the_next() {
     let [shortest, valiant, ugal] =
         [Scheme::Ecmp, Scheme::Valiant, Scheme::Ugal].map(|scheme| last(&with(scheme, next_group())));
     println!("{shortest:.1} us, valiant {valiant:.1}, ugal {ugal:.1}");
@@ -120,7 +120,7 @@ fn on_an_idle_network_ugal_is_minimal() {
 }
 
 #[test]
-fn results_tell_links_within_groups_from_those_between() {
+fn results_distinguish_links_within_groups_from_those_between() {
     //= docs/specs/switch.md#SW-18 length of the queue over time
     let summary = run(&with(Scheme::Ugal, next_group()), 1).summary();
     let layers: Vec<_> = summary.layers.iter().map(|layer| (layer.layer.as_str(), layer.ports)).collect();
@@ -141,7 +141,7 @@ fn lossless() -> Scenario {
 /// The cause is routing: the links of the cycle are consecutive, and each detour uses two of them.
 /// The shortest paths over the same links, with the same memory, do not deadlock.
 #[test]
-fn detours_of_one_class_wait_for_each_other() {
+fn detours_in_one_class_deadlock() {
     //= docs/specs/pfc.md#PFC-7 deadlock
     let run = |scheme| Simulation::new(&with(scheme, lossless())).run(Ecmp, 1, &[]).unwrap();
     let stuck = run(Scheme::Valiant);

@@ -236,7 +236,7 @@ fn write_rows(folder: &Path, comparisons: &[Comparison]) {
 }
 
 #[test]
-fn the_references_have_three_seeds_or_more_of_every_row() {
+fn every_row_of_the_references_has_three_seeds_or_more() {
     for reference in REFERENCES {
         for row in reference.rows {
             for chooser in row.choosers {

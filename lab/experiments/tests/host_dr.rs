@@ -84,7 +84,7 @@ fn packets_take_all_cores_in_turn() {
 }
 
 #[test]
-fn a_path_that_routing_has_lost_is_left() {
+fn a_path_removed_by_routing_is_no_longer_used() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = scenario(leaf_spine(), 0, 4);
     let links = scenario.network.links_named("spine3->leaf1").unwrap();
@@ -105,7 +105,7 @@ fn a_path_that_routing_has_lost_is_left() {
 }
 
 #[test]
-fn with_few_values_some_paths_have_none_and_all_packets_arrive() {
+fn with_few_values_some_paths_are_unused_and_all_packets_arrive() {
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for evs in [1, 2, 9] {
         let mut scenario = scenario(leaf_spine(), 0, 4);

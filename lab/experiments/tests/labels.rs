@@ -40,7 +40,7 @@ fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
 /// Host DR has the shortest queues (OFAN figure 6); fixed labels collide, less often the more there
 /// are (OFAN figure 1).
 #[test]
-fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
+fn in_a_healthy_fabric_the_ranking_is_that_of_the_papers() {
     //= docs/specs/subflow.md#SUB-2 labels in turn
     //= docs/specs/subflow.md#MPTCP-1 subflows
     let scenario = permutation();
@@ -60,7 +60,7 @@ fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
 
 /// When routing reports that one spine in four is unreachable, host DR uses the other three.
 #[test]
-fn told_of_a_dead_cable_host_dr_goes_round_it() {
+fn host_dr_avoids_a_cable_that_routing_has_removed() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = permutation();
     apply(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });

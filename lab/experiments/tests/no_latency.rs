@@ -30,7 +30,7 @@ fn ends(scenario: &Scenario, balancer: BalancerKind, most_us: f64) {
 
 //= docs/specs/transport.md#TRN-66 trimmed again
 #[test]
-fn every_balancer_and_control_ends_where_uplinks_are_short() {
+fn every_balancer_and_control_completes_with_scarce_uplinks() {
     for cc in CcKind::ALL {
         for receiver in ["selective", "irn"] {
             let scenario = scenario(cc, receiver, "[workload]\nkind = 'permutation'\nbytes = '128 KiB'");
@@ -43,7 +43,7 @@ fn every_balancer_and_control_ends_where_uplinks_are_short() {
 
 //= docs/specs/transport.md#TRN-66 trimmed again
 #[test]
-fn an_incast_ends_with_every_control() {
+fn an_incast_completes_with_every_control() {
     for cc in CcKind::ALL {
         let scenario = scenario(cc, "selective", "[workload]\nkind = 'incast'\nbytes = '32 KiB'");
         // 31 messages take 850 us over the receiver's link.

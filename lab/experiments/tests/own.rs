@@ -20,7 +20,7 @@ const SCENARIO: &str = "
 ";
 
 #[test]
-fn a_run_is_the_same_and_has_the_names_of_what_ran() {
+fn a_run_is_reproducible_and_has_the_names_of_its_algorithms() {
     let mut scenario = Scenario::parse("own.toml".as_ref(), SCENARIO).unwrap();
     let ours = Simulation::new(&scenario).run(BalancerKind::Reps, 1, &[]).unwrap();
     scenario.own = OwnAlgorithms {

@@ -38,7 +38,7 @@ const EVERYTHING: &str = "
     return document.querySelectorAll('button').length;";
 
 #[test]
-fn nothing_that_can_be_pressed_is_an_error() {
+fn no_control_causes_an_error() {
     let Some(runs) = Runs::new() else { return };
     for (page, least) in [(runs.page(Reps, 2), 30), (runs.overview(), 12)] {
         let script = format!("const frames = () => new Promise((done) => setTimeout(done, 5)); {EVERYTHING}");
@@ -185,7 +185,7 @@ const PLOTS: &str = "
     const plots = () => Object.fromEntries(Object.entries(spray.plots).map(([id, plot]) => [id, plain(plot)]));";
 
 #[test]
-fn plots_of_a_run_hold_the_numbers_of_its_tables() {
+fn plots_of_a_run_have_the_numbers_of_its_tables() {
     let Some(runs) = Runs::new() else { return };
     let page = runs.page(Reps, 1);
     let found = runs.open(&page, 1200, &format!("{PLOTS} return {{ cards: cards(), plots: plots() }};"));
@@ -332,7 +332,7 @@ fn every_plot_can_be_saved_as_a_picture_with_its_data() {
 }
 
 #[test]
-fn workloads_are_told_apart_where_completion_times_are_shown() {
+fn completion_times_are_shown_by_workload() {
     let Some(runs) = Runs::of("mixed") else { return };
     let page = runs.page(Reps, 1);
     let names = |plot: &Value| -> Vec<String> {
@@ -386,7 +386,7 @@ fn of_two([a, b]: [f64; 2]) -> (f64, f64) {
 }
 
 #[test]
-fn plots_that_compare_runs_hold_means_and_intervals_and_follow_the_choices() {
+fn plots_that_compare_runs_have_means_and_intervals_and_follow_the_selection() {
     let Some(runs) = Runs::new() else { return };
     let script = format!(
         "{PLOTS}
@@ -453,7 +453,7 @@ fn plots_that_compare_runs_hold_means_and_intervals_and_follow_the_choices() {
 }
 
 #[test]
-fn pages_fit_a_narrow_window_take_keys_and_have_two_themes() {
+fn pages_support_narrow_windows_keyboards_and_two_themes() {
     let Some(runs) = Runs::new() else { return };
     let script = "
         const wide = [document.documentElement.scrollWidth, innerWidth];

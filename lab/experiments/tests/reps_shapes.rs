@@ -112,7 +112,7 @@ fn few_entropy_values_cost_reps_little_and_ops_much() {
 }
 
 #[test]
-fn coarser_acks_cost_reps_its_edge_step_by_step() {
+fn the_lead_of_reps_decreases_with_coarser_acks() {
     let with = |ack_every, balancer| {
         let mut scenario = permutation();
         scenario.transport.ack_every = ack_every;
@@ -155,7 +155,7 @@ fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
 
 /// Host 0 is idle, so that leaf 0's remaining uplinks can carry all that leaf 0 sends.
 #[test]
-fn a_dead_cable_without_trimming_ruins_ops_and_hardly_touches_reps() {
+fn a_dead_cable_without_trimming_delays_ops_and_hardly_affects_reps() {
     let mut scenario = scenario((1..HOSTS).map(|from| (from, twin(from))));
     scenario.queue.trimming = false;
     let healthy = figures(&scenario, Reps);
@@ -174,7 +174,7 @@ fn a_dead_cable_without_trimming_ruins_ops_and_hardly_touches_reps() {
 /// With all hosts sending, the leaf lacks a quarter of its uplink capacity, so that the completion
 /// time is at least 4/3 of the normal one.
 #[test]
-fn a_leaf_short_of_an_uplink_uses_what_is_left() {
+fn a_leaf_with_a_failed_uplink_uses_the_others() {
     let mut scenario = permutation();
     scenario.queue.trimming = false;
     let healthy = figures(&scenario, Reps);

@@ -113,7 +113,7 @@ fn best_payload(scheme: Scheme, balancer: BalancerKind, bytes: u64, payloads: &[
 }
 
 #[test]
-fn the_best_packet_grows_with_the_square_root_of_the_message() {
+fn the_best_packet_size_grows_with_the_square_root_of_the_message() {
     //= docs/specs/switching.md#SWC-40 the best packet size
     // OFAN §8.1, theorem 5: for a message sixteen times as long, the optimal payload is four times
     // as large.

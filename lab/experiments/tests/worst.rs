@@ -34,7 +34,7 @@ fn behind(toml: &str) -> [f64; 2] {
 }
 
 #[test]
-fn it_is_no_further_behind_than_it_was() {
+fn reps_plus_is_no_further_behind_than_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/worst");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

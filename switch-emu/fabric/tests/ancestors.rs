@@ -90,7 +90,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
 }
 
 #[test]
-fn every_path_has_a_value_and_no_two_have_the_same() {
+fn every_path_has_a_distinct_value() {
     //= docs/specs/host-dr.md#HDR-9 definition of a path
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     check(&leaf_spine(1), &[], 0, 0, 4, 4);
@@ -119,7 +119,7 @@ fn a_port_of_a_resilient_group_is_one_path() {
 }
 
 #[test]
-fn paths_are_known_whatever_switches_hash() {
+fn paths_are_predicted_for_every_hash_input() {
     //= docs/specs/switching.md#SWC-23 hash input
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for function in [HashFunction::Ideal, HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor] {

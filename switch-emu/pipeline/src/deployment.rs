@@ -230,7 +230,7 @@ mod tests {
     /// On a user-supplied interface a frame is for the fabric, the machine or the bridge; on one
     /// created by the fabric always for the fabric.
     #[test]
-    fn frames_go_to_their_side() {
+    fn frames_are_dispatched_by_destination() {
         let given =
             Attachment { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let own = Attachment { given: 0, ..given };
@@ -251,7 +251,7 @@ mod tests {
     /// or by its Ethernet address.
     //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
-    fn questions_for_the_machine_go_to_its_kernel_and_others_to_their_hosts() {
+    fn arp_requests_for_the_machine_are_passed_to_its_kernel_and_others_to_hosts() {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let own = [2, 0, 0, 0, 0, 9];
         let given =
@@ -270,7 +270,7 @@ mod tests {
     /// From another box, only control messages go to the bridge; neighbours of hosts are resolved
     /// there.
     #[test]
-    fn frames_of_boxes_go_to_their_side() {
+    fn frames_of_boxes_are_dispatched_by_destination() {
         let cable = Attachment {
             switch: 0,
             own: NO_PORT,

@@ -45,7 +45,7 @@ fn fixed_point_rates_are_exact() {
 }
 
 #[test]
-fn changes_hold_from_their_time_on() {
+fn changes_apply_from_their_time() {
     let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
     let slow = |at_ps, rate_ppm| LinkChange { at_ps, state: LinkState { rate_ppm, ..LinkState::UP } };
     assert!(port.push(100_000_000_000, &slow(1_000_000, 500_000)));
@@ -60,7 +60,7 @@ fn changes_hold_from_their_time_on() {
 
 /// A change applied while the port runs replaces pending changes, and any number of changes fit.
 #[test]
-fn an_amended_port_is_as_it_was_until_then_and_keeps_the_change() {
+fn an_amended_port_changes_at_the_given_time() {
     let rate = 100_000_000_000;
     let mut port = PortConfig::new(rate, 0, &THRESHOLDS, OUTSIDE, 3_114);
     let slow = |at_ps, rate_ppm| LinkChange { at_ps, state: LinkState { rate_ppm, ..LinkState::UP } };
@@ -110,7 +110,7 @@ fn marks_grow_to_the_probability_and_then_jump() {
 /// A port may hold `alpha` times the free memory, and never more than the free memory.
 //= docs/specs/switch.md#SW-20 shared buffer
 #[test]
-fn a_shared_buffer_is_shared_by_what_is_free() {
+fn a_shared_buffer_is_limited_by_its_free_part() {
     let limit = |alpha_milli: u32, used, waiting| {
         let thresholds =
             Thresholds { limit_bytes: 900, shared_bytes: 1_000, alpha_ppm: 1_000 * alpha_milli, ..THRESHOLDS };
@@ -141,7 +141,7 @@ fn plain_frame(time_ps: u64) -> Frame {
 /// A flapping link is down at the start of each cycle, counted from the change.
 //= docs/specs/switch.md#SW-7 losses of a link
 #[test]
-fn a_flapping_link_is_out_at_the_beginning_of_each_cycle() {
+fn a_flapping_link_is_down_at_the_start_of_each_cycle() {
     let thresholds = Thresholds { limit_bytes: 10_000, ..Thresholds::NONE };
     let mut port = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114);
     let flap = Some(Flap { period_ps: 1_000, down_ps: 300 });
@@ -158,7 +158,7 @@ fn a_flapping_link_is_out_at_the_beginning_of_each_cycle() {
 
 /// The chassis reports the events of a port for its time series, and nothing of an excluded port.
 #[test]
-fn a_port_tells_where_it_is_asked_to() {
+fn a_port_reports_its_events_if_enabled() {
     for counts in [0, 1] {
         let told = Cell::new(0);
         let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
@@ -201,7 +201,7 @@ const TTL: usize = 14 + 8;
 //= docs/specs/switch.md#SW-2 a chassis of switches
 //= docs/specs/switch.md#SW-13 virtual time after a port
 #[test]
-fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
+fn a_frame_crosses_three_tiers_and_has_no_time_if_it_had_none() {
     for (virtual_time_ps, links) in [(5_000_000, 4), (0, 5)] {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let frame = data_frame(64);
@@ -222,7 +222,7 @@ fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
 /// switches at once.
 //= docs/specs/switch.md#SW-32 hop by hop
 #[test]
-fn a_frame_that_goes_hop_by_hop_comes_out_as_one_that_crosses_all_switches_at_once() {
+fn hop_by_hop_gives_the_same_frame_as_all_switches_at_once() {
     let [whole, hops] = [0, 1].map(|hop_by_hop| {
         let mut chassis = Chassis::three_tiers(Scheme::Ecmp);
         chassis.globals.hop_by_hop = hop_by_hop;
@@ -250,7 +250,7 @@ fn a_frame_that_goes_hop_by_hop_comes_out_as_one_that_crosses_all_switches_at_on
 //= docs/specs/switch.md#SW-25 deployed fabrics
 //= docs/specs/switch.md#SW-26 user-supplied interfaces
 #[test]
-fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
+fn the_ttl_of_a_routed_frame_is_decremented_that_of_a_switched_one_is_not() {
     for (is_routed, ttl, after) in [(true, 64, Some(59)), (false, 64, Some(64)), (true, 5, None), (false, 1, Some(1))] {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let mut frame = data_frame(ttl);
@@ -268,7 +268,7 @@ fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
 /// Random decisions depend on all of their inputs.
 //= docs/specs/switch.md#SW-8 random decisions
 #[test]
-fn another_frame_time_port_or_seed_has_another_fate() {
+fn another_frame_time_port_or_seed_has_another_random_decision() {
     let fate = port::share(1, 2, 3, 4);
     for bit in 0..64 {
         assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), fate);
@@ -292,7 +292,7 @@ fn a_frame_that_comes_too_late_is_counted() {
 }
 
 #[test]
-fn frames_lost_at_a_port_are_those_of_all_causes() {
+fn lost_frames_of_a_port_are_the_sum_of_all_causes() {
     let lost = PortCounters::<u64> {
         drops_queue: 1,
         drops_down: 2,

@@ -71,7 +71,7 @@ mod tests {
 
     /// The process id in the name is not that of a running process.
     #[test]
-    fn a_namespace_is_dead_when_nobody_holds_it() {
+    fn a_namespace_without_a_lock_is_a_leftover() {
         if !spray_test_support::has_root() {
             return;
         }
@@ -110,7 +110,7 @@ mod tests {
 
     /// `clean` waits while a namespace has a name but no lock.
     #[test]
-    fn a_namespace_in_the_making_is_not_dead() {
+    fn a_namespace_during_creation_is_not_a_leftover() {
         if !spray_test_support::has_root() {
             return;
         }

@@ -176,7 +176,7 @@ mod tests {
     use super::{Kind, episodes};
 
     #[test]
-    fn a_seed_repeats_its_list_and_two_minutes_hold_every_kind() {
+    fn a_seed_determines_the_list_and_two_minutes_include_every_kind() {
         let list = |seed| format!("{:?}", episodes(seed, 120));
         assert!(list(7) == list(7) && list(7) != list(8));
         let all: BTreeSet<Kind> = episodes(1, 120).iter().flat_map(|it| &it.events).map(|event| event.kind).collect();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_told_by_their_median_and_spread() {
+    fn rounds_are_formatted_as_median_and_range() {
         let rounds = |figures: &[Option<f64>]| figures.iter().copied().collect::<Rounds>();
         assert_eq!(rounds(&[Some(191.2), Some(19.0), Some(191.4)]).to_string(), "191 (19–191)");
         assert_eq!(rounds(&[None, Some(183.0), Some(185.0)]).to_string(), "183 (-–185)");

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_objects_in_the_repository_are_made_from_these_sources() {
+    fn the_objects_in_the_repository_are_built_from_these_sources() {
         let record = read().unwrap_or_else(|failure| panic!("{}", failure.message));
         for part in
             OBJECTS.map(|(_, object)| object).iter().chain(&["ebpf/src/switch.rs", "switch-emu/pipeline/src/lib.rs"])
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_within_a_source_do_not_count_and_every_other_byte_does() {
+    fn tests_within_a_source_are_ignored_and_every_other_byte_counts() {
         let code = b"fn f() {}\n";
         let with =
             |tests: &str| hash(compiled(&[code, "\n#[cfg(test)]\nmod tests {".as_bytes(), tests.as_bytes()].concat()));

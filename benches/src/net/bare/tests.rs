@@ -42,7 +42,7 @@ fn a_window_over_a_faultless_network_loses_nothing() {
 }
 
 #[test]
-fn a_window_survives_the_loss_of_all_of_it() {
+fn a_completely_lost_window_does_not_stop_the_sender() {
     let (network, mut sender, mut receiver) = network();
     network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
     let frame = template(64);
@@ -57,7 +57,7 @@ fn a_window_survives_the_loss_of_all_of_it() {
 }
 
 #[test]
-fn a_window_stalls_only_after_a_while() {
+fn a_window_is_considered_lost_only_after_the_stall_time() {
     let start = now();
     let mut window = Window::new(10);
     assert_eq!(window.room(0, 0, start), 10);
@@ -88,7 +88,7 @@ fn threads_may_run_at_idle_priority() {
 }
 
 #[test]
-fn messages_are_answered_and_no_frame_is_kept() {
+fn messages_are_answered_and_all_frames_are_freed() {
     let (_network, mut asking, mut answering) = network();
     let [there, back] = [[TARGET, SOURCE], [SOURCE, TARGET]].map(|head| {
         let mut frame = head.concat();

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_read_as_they_are_said() {
+    fn changes_are_parsed() {
         for (text, order) in [
             ("up", Order::Up),
             ("down", Order::Down),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_said_as_they_are_asked_for() {
+    fn states_are_printed_in_the_form_of_their_changes() {
         let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
         let dead = LinkState { up: false, silent_drop: true, ..LinkState::UP };
         assert_eq!(

@@ -24,7 +24,7 @@ fn down(network: &Network, name: &str) -> LinkEvent {
 const EACH: Each = Each { bytes: 256 * 4_096, start_ps: 0 };
 
 #[test]
-fn the_permutation_bound_is_the_papers() {
+fn the_permutation_bound_is_that_of_the_paper() {
     // OFAN appendix B: 17.05694 us. The gaps counted as header add 20 bytes at each of the five
     // later hops, and for one ACK.
     let bound = scenario(fat_tree(4), Pattern::CrossPodPermutation(EACH)).bound(1, &[]);
@@ -33,7 +33,7 @@ fn the_permutation_bound_is_the_papers() {
 }
 
 #[test]
-fn all_to_all_takes_its_transmission() {
+fn all_to_all_is_bounded_by_its_serialisation() {
     let bound = scenario(fat_tree(8), Pattern::AllToAll { each: EACH, open: None }).bound(1, &[]);
     assert!((bound.rate_bps - 800e9 / 127.0).abs() < 1.0, "{bound:?}");
     // OFAN §5: about 1.3 ms. Each host's link carries 127 x 256 data frames and the same number of
@@ -43,7 +43,7 @@ fn all_to_all_takes_its_transmission() {
 }
 
 #[test]
-fn a_lost_uplink_takes_its_share() {
+fn a_failed_uplink_reduces_the_rate_by_its_share() {
     // Four hosts on leaf 0 send over its four uplinks; without one, four flows share three.
     let network = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000).network();
     let event = down(&network, "leaf0-spine1");
@@ -53,7 +53,7 @@ fn a_lost_uplink_takes_its_share() {
 }
 
 #[test]
-fn acks_have_room_at_the_narrowest_link() {
+fn acks_are_included_at_the_bottleneck() {
     // Data of leaf 1's hosts shares a link with the ACKs for leaf 0's, one per eight packets.
     let network = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000).network();
     let event = down(&network, "leaf0-spine1");
@@ -65,7 +65,7 @@ fn acks_have_room_at_the_narrowest_link() {
 }
 
 #[test]
-fn flows_split_evenly_over_paths_not_ports() {
+fn flows_are_split_evenly_over_paths_not_ports() {
     // OFAN appendix A: agg2 of pod 1 loses one of its two cables to the cores, so that it has one
     // of the three paths into pod 1.
     let network = fat_tree(4);

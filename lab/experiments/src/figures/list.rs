@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_their_synonyms() {
+    fn figures_are_found_by_names_and_synonyms() {
         let figure = find("arcane/13").unwrap();
         assert_eq!((figure.id.as_str(), figure.name()), ("reps/13", "figure 13".into()));
         assert_eq!(Figure { id: "reps/table-1".into(), ..figure }.name(), "table 1");

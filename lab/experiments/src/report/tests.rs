@@ -80,7 +80,7 @@ fn plots_of(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn run_page_stands_alone_with_its_plots() {
+fn the_run_page_is_self_contained_with_its_plots() {
     let page = run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]));
     assert_well_formed(&page);
     assert_self_contained(&page);
@@ -111,7 +111,7 @@ fn the_page_of_a_large_run_is_small() {
 }
 
 #[test]
-fn overview_stands_alone_and_links_each_run() {
+fn the_overview_is_self_contained_and_links_each_run() {
     let runs = nine();
     let page = overview_page(&runs);
     assert_well_formed(&page);
@@ -127,7 +127,7 @@ fn overview_stands_alone_and_links_each_run() {
 
 /// An axis of the sweep can be selected on the page, with its numbers in ascending order.
 #[test]
-fn axes_are_chosen_and_drawn_along() {
+fn axes_can_be_selected_and_plotted() {
     let of = |evs: i64, seed: u64, slow: f64| {
         let mut run = finished(&sample("reps", "healthy", &[100.0 * slow, 140.0 * slow]));
         let axes = [("transport.evs".to_string(), spray_settings::AxisValue::Whole(evs))].into();
@@ -195,7 +195,7 @@ fn finished(run: &RunResult) -> Finished {
 }
 
 #[test]
-fn overview_is_titled_by_what_the_scenarios_share() {
+fn the_overview_title_has_the_common_parts_of_the_scenarios() {
     let titled = |names: &[&str]| {
         let run = |name: &&str| finished(&RunResult { scenario: (*name).into(), ..sample("reps", "healthy", &[10.0]) });
         let page = overview_page(&names.iter().map(run).collect::<Vec<_>>());
@@ -239,7 +239,7 @@ fn times_and_sizes_of_a_run_have_a_line_per_workload() {
 
 /// Writes the pages to the folder named by `SPRAY_REPORT_DIR`, for manual inspection.
 #[test]
-fn pages_can_be_looked_at() {
+fn pages_can_be_written_for_inspection() {
     let Some(dir) = std::env::var_os("SPRAY_REPORT_DIR").map(std::path::PathBuf::from) else { return };
     write_overview(&dir, &nine()).unwrap();
     std::fs::write(dir.join("run.html"), run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]))).unwrap();

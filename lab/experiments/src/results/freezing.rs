@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn freezes_are_held_against_the_failures() {
+    fn freezes_are_compared_with_the_failures() {
         use BalancerKind::{Ops, Reps, RepsPlus};
         let dead = LinkAction::SilentDrop;
         let lossy = LinkAction::Loss { ppm: 10_000 };

@@ -180,7 +180,7 @@ fn uplinks_are_as_even_as_the_worst_layer() {
 }
 
 #[test]
-fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
+fn a_run_without_started_flows_has_no_figures_and_is_never_best() {
     let mut run = sample("ecmp", "healthy", &[100.0, 200.0]);
     run.flows.iter_mut().for_each(|flow| incomplete(flow, Incomplete::NotStarted, 0.0));
     let s = run.summary();
@@ -208,7 +208,7 @@ fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
 /// The fast flow completed; of the others, one was given up and one cut off. The mean of completed
 /// flows alone would be 100 us.
 #[test]
-fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
+fn an_incomplete_flow_counts_with_its_elapsed_time() {
     let mut run = sample("ecmp", "healthy", &[100.0, 100.0, 100.0, 100.0]);
     (run.end_us, run.time_limit_us, run.give_up_us) = (1000.0, Some(1000.0), Some(200.0));
     incomplete(&mut run.flows[1], Incomplete::GivenUp, 700.0);
@@ -254,7 +254,7 @@ fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
 }
 
 #[test]
-fn what_carries_no_payload_says_nothing_of_it() {
+fn results_without_payload_do_not_report_verification() {
     let run = RunResult { payload_verified: None, ..sample("reps", "healthy", &[100.0]) };
     let (summary, text) = (run.summary(), serde_json::to_string(&run.summary()).unwrap());
     assert!(summary.is_complete() && !text.contains("payload_verified"), "{text}");
@@ -263,7 +263,7 @@ fn what_carries_no_payload_says_nothing_of_it() {
 }
 
 #[test]
-fn summary_json_round_trips_and_holds_the_promised_keys() {
+fn summary_json_round_trips_and_has_the_documented_keys() {
     let summary = sample("reps", "healthy", &[100.0]).summary();
     let text = serde_json::to_string(&summary).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
@@ -278,7 +278,7 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
 }
 
 #[test]
-fn summary_names_what_switches_do() {
+fn the_summary_has_the_counters_of_switch_schemes() {
     let mut run = sample("reps", "healthy", &[100.0]);
     let named = |run: &RunResult| {
         let value = serde_json::to_value(run.summary()).unwrap();
@@ -335,7 +335,7 @@ fn csv_files_are_as_documented() {
 
 /// Every table of a run has the same content in Parquet and in CSV.
 #[test]
-fn parquet_and_csv_hold_the_same() {
+fn parquet_and_csv_have_the_same_content() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
@@ -389,7 +389,7 @@ fn every_key_and_column_has_a_description() {
 }
 
 #[test]
-fn table_stands_in_columns() {
+fn the_table_is_aligned_in_columns() {
     let runs = [sample("ecmp", "healthy", &[100.0, 200.0]), sample("reps", "half-rate uplink", &[100.0, 120.0])];
     let expected = "\
 condition         switch  balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  loss us   payload
@@ -403,7 +403,7 @@ time dilated 400 times; late frames per run (emulation error, 0 is exact): 0; p9
 }
 
 #[test]
-fn drains_show_where_there_are_any() {
+fn drains_are_shown_if_any_flow_drained() {
     let mut run = sample("flowcut", "healthy", &[100.0, 200.0, 400.0]);
     for (flow, drained_us) in run.flows.iter_mut().zip([10, 50, 399]) {
         flow.sender.drained_ps = drained_us * 1_000_000;
@@ -418,7 +418,7 @@ fn drains_show_where_there_are_any() {
 }
 
 #[test]
-fn table_names_what_went_wrong() {
+fn the_table_names_failures() {
     let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
     lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
     lossy.payload_verified = Some(false);
@@ -438,7 +438,7 @@ fn table_names_what_went_wrong() {
 }
 
 #[test]
-fn a_run_is_written_whole_or_not_at_all_and_read_back() {
+fn a_run_is_written_completely_or_not_at_all_and_read_again() {
     let folder = spray_test_support::Folder::new();
     let dir = folder.path();
     let mut run = sample("reps", "Silent drop!", &[100.0, 120.0]);
@@ -470,7 +470,7 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
 }
 
 #[test]
-fn completion_is_read_back_by_workload() {
+fn completion_by_workload_is_read_again() {
     let folder = spray_test_support::Folder::new();
     let mut run = sample("reps", "healthy", &[100.0, 120.0, 130.0]);
     let load = |run: &RunResult, name: &str| {
@@ -492,7 +492,7 @@ fn completion_is_read_back_by_workload() {
 }
 
 #[test]
-fn write_run_says_where_it_could_not_write() {
+fn write_run_reports_the_path_of_an_error() {
     let run = sample("reps", "healthy", &[1.0]);
     let error =
         write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default(), Extras::default()).unwrap_err();

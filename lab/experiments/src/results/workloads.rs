@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_the_workloads_own_flows() {
+    fn figures_are_those_of_the_workloads_flows() {
         let flows = vec![
             flow("a", 1_000, [0.0, 10.0], None),
             flow("b", 4_000, [5.0, 40.0], None),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_what_never_completed_are_not_there() {
+    fn incomplete_workloads_have_no_figures() {
         let mut never = flow("r", 1, [0.0, 1.0], Some(0));
         incomplete(&mut never, Incomplete::NotStarted, 0.0);
         let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_one_workload_has_no_table_of_its_own() {
+    fn a_run_of_one_workload_has_no_separate_table() {
         assert_eq!(workload_table(&[sample("reps", "healthy", &[1.0, 2.0]).summary()]), None);
     }
 
     //= docs/specs/collectives.md#COL-7 completion time of a collective
     #[test]
-    fn collectives_last_from_their_first_start_to_their_last_end() {
+    fn collectives_last_from_the_first_start_to_the_last_end() {
         let flows = vec![
             flow("r", 1, [0.0, 10.0], Some(0)),
             flow("r", 1, [2.0, 10.0], Some(0)),

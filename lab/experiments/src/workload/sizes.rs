@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_those_that_are_published() {
+    fn means_are_the_published_ones() {
         let of = |sizes| mean(&all_published().into_iter().find(|(other, _)| *other == sizes).unwrap().1);
         // The published means; the other papers have none.
         let expected = [(Sizes::WebSearch, 1.7e6), (Sizes::Enterprise, 215e3), (Sizes::DataMining, 12.5e6)];
@@ -308,7 +308,7 @@ mod tests {
 
     //= docs/specs/closed-loop.md#CL-5 at every whole byte
     #[test]
-    fn the_share_of_draws_is_that_of_the_file_at_every_whole_byte() {
+    fn the_share_of_draws_equals_that_of_the_file_at_every_whole_byte() {
         let near = |at: u64| at.saturating_sub(3)..=at.saturating_add(3);
         for text in FINE {
             let distribution = Distribution::parse(text, MAX_MESSAGE_BYTES).unwrap();
@@ -325,7 +325,7 @@ mod tests {
     /// The bound of the Kolmogorov-Smirnov test that one sample in a million exceeds.
     //= docs/specs/closed-loop.md#CL-5 at every whole byte
     #[test]
-    fn samples_of_fine_files_have_the_files_distribution() {
+    fn samples_of_fine_files_have_the_distribution_of_the_file() {
         for (seed, text) in FINE.into_iter().enumerate() {
             let distribution = Distribution::parse(text, MAX_MESSAGE_BYTES).unwrap();
             let mut rng = stream(seed as u64, 0);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_that_of_the_draws_cut_or_not() {
+    fn the_mean_is_that_of_the_draws_with_and_without_a_maximum() {
         let exact = |text: &str, max_bytes| Distribution::parse(text, max_bytes).unwrap().mean_bytes();
         // The sizes 1 to 100 have a probability of 1/100 each; then the sizes 4 and 5 of 1/2 each.
         assert_eq!(

@@ -67,7 +67,7 @@ fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
 
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse() {
+fn published_figures_are_reproduced_and_the_paper_s_rule_is_no_worse() {
     for comparison in compare(10) {
         assert!(comparison.holds(), "{comparison:#?}");
     }

@@ -47,7 +47,7 @@ fn mean_of_seeds_us(config: FlowConfig, slow: bool, packets: u64) -> f64 {
 }
 
 #[test]
-fn a_wrong_guess_at_the_path_changes_nothing() {
+fn wrong_initial_estimates_have_no_effect() {
     //= docs/specs/calibration.md#CAL-5 initial estimates
     let balancers = BalancerKind::ALL.into_iter().map(|balancer| (balancer, dctcp()));
     let rates = |kind: CcKind| kind != CcKind::FixedRate;
@@ -63,7 +63,7 @@ fn a_wrong_guess_at_the_path_changes_nothing() {
 }
 
 #[test]
-fn one_slow_cable_does_not_hold_up_a_start() {
+fn one_slow_cable_does_not_delay_slow_start() {
     //= docs/specs/calibration.md#CAL-6 conservative slow start
     let config = guessing(BalancerKind::RepsPlus, dctcp(), Some(1.0));
     for packets in [1024, 4096] {
@@ -76,7 +76,7 @@ fn one_slow_cable_does_not_hold_up_a_start() {
 }
 
 #[test]
-fn learning_the_path_costs_a_few_round_trips() {
+fn measuring_the_path_costs_a_few_round_trips() {
     //= docs/specs/calibration.md#CAL-3 slow start
     for balancer in [BalancerKind::Ops, BalancerKind::Reps, BalancerKind::RepsPlus] {
         let [told, learned] =
@@ -107,7 +107,7 @@ fn shared(limit_bytes: u32, marks: bool, seed: u64) -> (f64, f64) {
 }
 
 #[test]
-fn a_network_that_does_not_mark_serves_as_well() {
+fn a_network_without_marking_is_equally_fast() {
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     //= docs/specs/calibration.md#CAL-8 losses by queue overflow
     for (limit_bytes, most_again) in [(600_000, 0.09), (4_000_000, 0.002)] {

@@ -67,7 +67,7 @@ fn harm(network: &Network, ppm: u32, fails: bool) -> Vec<LinkEvent> {
 }
 
 #[test]
-fn every_message_of_a_connection_arrives_once_whatever_happens() {
+fn every_message_of_a_connection_arrives_once_despite_failures() {
     let network = leaf_spine(2, 4, 4);
     let at_once = [0; 7];
     let apart = [0, 5 * US, 9 * US, 400 * US, 400 * US, 1_500 * US, 1_400 * US];
@@ -92,7 +92,7 @@ fn every_message_of_a_connection_arrives_once_whatever_happens() {
 }
 
 #[test]
-fn messages_of_a_connection_arrive_in_an_ideal_code_and_with_little_memory_for_bytes() {
+fn messages_arrive_with_an_ideal_code_and_with_little_buffer_memory() {
     let network = leaf_spine(2, 4, 4);
     let events = harm(&network, 5_000, false);
     let flows = on_connections(8, 4, &[0; 7]);
@@ -109,7 +109,7 @@ fn messages_of_a_connection_arrive_in_an_ideal_code_and_with_little_memory_for_b
 }
 
 #[test]
-fn more_messages_than_a_sender_holds_wait_their_turn() {
+fn messages_beyond_the_send_queue_wait() {
     let network = leaf_spine(2, 2, 2);
     let message =
         |number: usize| FlowSpec { connection: number.checked_sub(1), ..flow(0, 2, number as u64 % 3 * 1_000) };
@@ -122,7 +122,7 @@ fn more_messages_than_a_sender_holds_wait_their_turn() {
 }
 
 #[test]
-fn parts_and_threads_change_nothing_that_arrives() {
+fn parts_and_threads_do_not_change_delivery() {
     let network = leaf_spine(16, 4, 8);
     let flows = on_connections(128, 8, &[0, 3 * US, 0, 100 * US, 0, 0, 200 * US]);
     let spec = |threads| simulate(&spec(&network, &flows, &|_| flow_config(BalancerKind::Reps)), threads).unwrap();
@@ -133,7 +133,7 @@ fn parts_and_threads_change_nothing_that_arrives() {
 
 //= docs/specs/triggers.md#TRG-6 persistent state
 #[test]
-fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() {
+fn a_persistent_connection_remembers_failed_paths_and_a_new_one_does_not() {
     let network = leaf_spine(2, 8, 4);
     let links = network.links_named("leaf0->spine0").unwrap();
     let action = LinkAction::SilentDrop;
@@ -161,7 +161,7 @@ fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() 
 }
 
 #[test]
-fn idling_loses_nothing_and_sends_nothing() {
+fn an_idle_connection_loses_and_sends_nothing() {
     let network = leaf_spine(2, 4, 4);
     for balancer in BalancerKind::ALL {
         // Longer than every timer: retransmission, giving up, freezing.
@@ -188,7 +188,7 @@ fn idling_loses_nothing_and_sends_nothing() {
 
 //= docs/specs/triggers.md#TRG-1 signals
 #[test]
-fn a_connection_that_is_given_up_fails_all_that_it_has_not_delivered() {
+fn a_connection_that_is_given_up_fails_all_undelivered_messages() {
     //= docs/specs/triggers.md#TRG-8 all of its flows that are not delivered
     let network = leaf_spine(2, 1, 2);
     let links = network.links_named("leaf0->spine0").unwrap();
@@ -228,7 +228,7 @@ fn ring(hosts: usize, steps: usize, bytes: u64, delay_ps: u64, persistent: bool)
 }
 
 #[test]
-fn a_ring_takes_its_steps_one_after_the_other_with_the_delays_between_them() {
+fn a_ring_runs_its_steps_in_sequence_with_delays() {
     //= docs/specs/triggers.md#TRG-3 scenario time
     let network = leaf_spine(2, 4, 4);
     let (hosts, steps, delay_ps) = (8, 14, 7 * US);
@@ -247,7 +247,7 @@ fn a_ring_takes_its_steps_one_after_the_other_with_the_delays_between_them() {
 }
 
 #[test]
-fn computing_goes_on_where_nothing_is_sent() {
+fn computing_continues_without_transmissions() {
     //= docs/specs/triggers.md#TRG-4 at the end of the delay
     let network = leaf_spine(2, 2, 2);
     let mut flows = [flow(0, 2, PAYLOAD), FlowSpec { start: Start::On(2), ..flow(2, 0, PAYLOAD) }];

@@ -84,7 +84,7 @@ fn count(outcome: &SimOutcome, name: &str) -> u64 {
 }
 
 #[test]
-fn packets_keep_their_order_unless_a_tail_was_given_up() {
+fn packets_keep_their_order_unless_a_tail_times_out() {
     //= docs/specs/conweave.md#CWV-22 order
     let (mut rerouted, mut held, mut clean) = (0, 0, 0);
     for seed in 1..=RUNS {
@@ -136,7 +136,7 @@ fn without_queues_or_memory_packets_overtake_but_arrive() {
 
 //= docs/specs/conweave.md#CWV-12 may be lost like any other
 #[test]
-fn lost_tails_are_not_waited_for_for_ever() {
+fn the_wait_for_lost_tails_is_bounded() {
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     let (mut timeouts, mut held) = (0, 0);
     for seed in 1..=12 {
@@ -167,7 +167,7 @@ fn ring(network: &Network, scheme: Scheme, step: usize, seed: u64) -> (u64, SimO
 }
 
 #[test]
-fn rings_end_earlier() {
+fn rings_complete_earlier() {
     //= docs/specs/conweave.md#CWV-6 a late reply
     for (network, least) in [(leaf_spine(4, 4, 4), 90), (FatTree::uniform([4, 2, 2, 4, 2], BPS, US).network(), 97)] {
         let sum = |scheme| (1..=4).map(|seed| ring(&network, scheme, 4, seed).0).sum::<u64>();

@@ -45,7 +45,7 @@ fn last_ps(outcome: &SimOutcome) -> u64 {
 }
 
 #[test]
-fn only_what_full_queues_dropped_is_sent_again_and_no_timeout_needed() {
+fn only_packets_dropped_by_queues_are_retransmitted_without_timeouts() {
     //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     for (seed, trim) in [(1, false), (2, false), (3, true)] {
         let incast: Vec<_> = (4..16).map(|src| flow(src, 0, 300 * PAYLOAD)).collect();
@@ -85,7 +85,7 @@ fn one_per_cent_of_random_loss_costs_no_timeout() {
 }
 
 #[test]
-fn a_dead_cable_is_left_before_any_timeout() {
+fn a_failed_cable_is_avoided_before_any_timeout() {
     //= docs/specs/ordered-chaos.md#ORC-8 silent subflows
     let events = on_uplinks(&LinkAction::SilentDrop, &["leaf0->spine0"]);
     let [mut with, mut without] = [(0, 0); 2];

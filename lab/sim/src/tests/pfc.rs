@@ -156,7 +156,7 @@ proptest! {
     //= docs/specs/pfc.md#PFC-4 resume
     //= docs/specs/pfc.md#PFC-5 effect of a pause
     #[test]
-    fn every_frame_comes_when_a_literal_model_says(
+    fn every_frame_arrives_as_in_a_literal_model(
         senders in prop::collection::vec((0usize..3, 1u64..400, 0u64..30_000_000), 2..9),
         limit_packets in 3u64..60,
     ) {
@@ -200,7 +200,7 @@ proptest! {
 //= docs/specs/pfc.md#PFC-1 data is lossless
 //= docs/specs/pfc.md#PFC-6 headroom
 #[test]
-fn headroom_is_what_arrives_until_a_pause_stops_it() {
+fn headroom_covers_the_frames_until_a_pause_takes_effect() {
     let network = leaf_spine(4, 4, 8);
     let flows: Vec<_> = (8..32).map(|src| flow(src, 0, 300 * PAYLOAD)).collect();
     let outcome = lossless(&network, &limit(20), None, &flows, 60_000);
@@ -219,7 +219,7 @@ fn headroom_is_what_arrives_until_a_pause_stops_it() {
 
 /// Head-of-line blocking: a flow to an idle host waits behind those to a busy host.
 #[test]
-fn a_pause_hits_those_who_did_nothing() {
+fn a_pause_affects_unrelated_flows() {
     let network = leaf_spine(2, 1, 8);
     let victim = flow(0, 15, 300 * PAYLOAD);
     let alone = lossless(&network, &limit(20), None, &[victim], 60_000);
@@ -235,7 +235,7 @@ fn a_pause_hits_those_who_did_nothing() {
 /// never deadlocks.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
-fn a_circle_of_full_links_is_a_deadlock() {
+fn a_cycle_of_full_links_is_a_deadlock() {
     let mut network = Network::default();
     let switches: Vec<_> = (0..5).map(|index| network.add_switch(format!("s{index}"), 0)).collect();
     for (index, switch) in switches.iter().enumerate() {
@@ -257,7 +257,7 @@ fn a_circle_of_full_links_is_a_deadlock() {
 
 /// Links share a switch's memory: the less is free, the earlier they pause.
 #[test]
-fn links_pause_by_what_is_free_of_a_shared_memory() {
+fn links_pause_by_the_free_part_of_a_shared_memory() {
     let paused_ps = |alpha_milli: u32| {
         let shared = |bps| Thresholds {
             limit_bytes: 1 << 30,

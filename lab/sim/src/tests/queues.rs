@@ -8,7 +8,7 @@ use crate::engine::Engine;
 /// the samples equals that of the queue.
 //= docs/specs/switch.md#SW-18 length of the queue over time
 #[test]
-fn the_average_queue_is_that_of_close_samples() {
+fn the_mean_queue_equals_that_of_frequent_samples() {
     let network = leaf_spine(2, 2, 4);
     let links = network.links_named("leaf0->spine1").unwrap();
     let slow = |at_us: u64, ppm| LinkEvent {
@@ -41,7 +41,7 @@ fn the_average_queue_is_that_of_close_samples() {
 
 /// A single sender: its frames never queue, and are at each port for their serialisation time.
 #[test]
-fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
+fn a_single_flow_queues_only_the_frame_in_transmission() {
     let network = leaf_spine(2, 1, 1);
     let packets = 200;
     let outcome = run(&network, &[], &[flow(0, 1, packets * PAYLOAD)], BalancerKind::Ecmp, 1);
@@ -83,7 +83,7 @@ fn the_first_of_a_burst_is_marked_as_it_leaves() {
 /// An uplink at half rate fills its whole queue, or half of it if queues of slow links are reduced.
 //= docs/specs/switch.md#SW-23 queues of slow links
 #[test]
-fn a_link_that_begins_slow_may_have_less_of_a_queue() {
+fn a_link_that_starts_slow_may_have_a_smaller_queue() {
     let network = leaf_spine(2, 1, 4);
     let flows: Vec<_> = (0..4).map(|src| flow(src, src + 4, 400 * PAYLOAD)).collect();
     let most = |short_slow_queues, at_ps| {
@@ -134,7 +134,7 @@ fn a_port_gets_its_share_of_the_memory() {
 /// them at both ends.
 //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
 #[test]
-fn hosts_can_tell_an_incast_from_a_busy_fabric() {
+fn hosts_can_distinguish_an_incast_from_a_congested_fabric() {
     let network = leaf_spine(2, 4, 4);
     let slow = LinkEvent {
         name: "leaf0-spine0".into(),

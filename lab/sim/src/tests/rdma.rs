@@ -42,7 +42,7 @@ fn again(outcome: &SimOutcome) -> u64 {
 }
 
 #[test]
-fn spraying_makes_go_back_n_send_packets_again_that_were_never_lost() {
+fn spraying_causes_spurious_retransmissions_with_go_back_n() {
     let allowing = ReceiverConfig::Irn(IrnConfig { nacks: 200, ..IrnConfig::default() });
     for seed in 1..4 {
         let run = |receiver, balancer| permutation(receiver, balancer, 0, seed);
@@ -60,7 +60,7 @@ fn spraying_makes_go_back_n_send_packets_again_that_were_never_lost() {
 }
 
 #[test]
-fn one_path_needs_neither() {
+fn one_path_causes_no_retransmissions() {
     for kind in [ReceiverKind::GoBackN, ReceiverKind::Irn] {
         let outcome = permutation(kind.into(), BalancerKind::Ecmp, 0, 7);
         let order = sum(&outcome, |flow| flow.receiver.order.reordered + flow.receiver.order.unexpected);

@@ -108,7 +108,7 @@ fn it_is_ahead_under_random_loss_and_freezes_for_failures_only() {
 /// With an eager gap rule, spraying over a slow path and coarse ACKs look like losses.
 //= docs/specs/transport.md#TRN-40 quick gap rule
 #[test]
-fn it_sends_nothing_twice_that_was_only_late() {
+fn late_packets_are_not_retransmitted() {
     for row in [HEALTHY, Row { slow: true, ..HEALTHY }, Row { ack_every: 8, slow: true, ..HEALTHY }] {
         for run in runs(row, BalancerKind::RepsPlus) {
             // Of 128,000 packets.
@@ -122,7 +122,7 @@ fn it_sends_nothing_twice_that_was_only_late() {
 //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
-fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
+fn a_failed_cable_loses_few_frames_and_none_of_the_last() {
     let network = leaf_spine(8, 8, 8);
     let flows: Vec<_> = (0..64).map(|src| flow(src, (13 * src + 27) % 64, 2_000 * PAYLOAD)).collect();
     let links = network.links_named("leaf0-spine0").unwrap();

@@ -130,7 +130,7 @@ fn a_ring_takes_its_steps_with_the_delays_between_them() {
 }
 
 #[test]
-fn many_messages_go_on_a_connection_and_flows_differ() {
+fn a_connection_carries_many_messages_of_different_flows() {
     let network = network();
     let links = network.links_named("leaf0->spine0").unwrap();
     let action = LinkAction::Loss { ppm: 5_000 };
@@ -175,7 +175,7 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
 }
 
 #[test]
-fn an_end_of_a_loop_is_the_end_of_the_run() {
+fn an_error_of_an_event_loop_ends_the_run() {
     let message = |number: usize| FlowSpec {
         connection: number.checked_sub(1),
         start: if number == 0 { Start::At(0) } else { Start::On(0) },

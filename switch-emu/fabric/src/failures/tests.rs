@@ -38,7 +38,7 @@ fn connected(network: &Network, events: &[LinkEvent]) -> bool {
 }
 
 #[test]
-fn ten_percent_of_the_cables_die_and_leave_every_leaf_a_way() {
+fn ten_percent_of_the_cables_fail_and_every_leaf_stays_connected() {
     let network = leaf_spine();
     let text = "Cable-Fail: ON\nCable-Fail-Start-After: 0\nCable-Fail-Period: 0\nCable-Fail-Max-Percent: 0.1\n";
     let mut draws = Vec::new();
@@ -59,7 +59,7 @@ fn ten_percent_of_the_cables_die_and_leave_every_leaf_a_way() {
 }
 
 #[test]
-fn the_last_way_is_never_taken() {
+fn the_last_path_never_fails() {
     for network in [leaf_spine(), tree()] {
         for (what, at_least) in [("Cable", 8), ("Switch", 1)] {
             let text = format!("{what}-Fail: ON\n{what}-Fail-Max-Percent: 0.99\n");
@@ -78,7 +78,7 @@ fn the_last_way_is_never_taken() {
 }
 
 #[test]
-fn a_new_cable_fails_every_period_for_a_while() {
+fn another_cable_fails_temporarily_in_every_period() {
     let text = "cable-fail: on # one at a time\nCable-Fail-Start-After: 10000000\nCable-Fail-Period: 100000000\n\
                 Cable-Fail-Duration: ON\nCable-Fail-Duration-Time: 50000000\nCable-Fail-Max-Percent: 1\n";
     let drawn = events(text, &leaf_spine(), 1);
@@ -99,7 +99,7 @@ fn a_new_cable_fails_every_period_for_a_while() {
 }
 
 #[test]
-fn each_failure_does_what_its_name_says() {
+fn each_failure_has_the_effect_of_its_name() {
     let network = tree();
     let one = |text: &str| events(text, &network, 3);
     let slow = one("Switch-Degradation: ON\nSwitch-Degradation-Max-Percent: 1\n");
@@ -126,7 +126,7 @@ fn each_failure_does_what_its_name_says() {
 }
 
 #[test]
-fn mistakes_are_named_with_line_and_column() {
+fn errors_are_located_by_line_and_column() {
     let cases = [
         ("Cable-Fail: maybe\n", 1, 13, "allowed: ON, OFF"),
         ("\nCable-Explode: ON\n", 2, 1, "unknown key `Cable-Explode`; allowed: Cable-"),

@@ -20,7 +20,7 @@ fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u
 
 //= docs/specs/triggers.md#TRG-2 Firing
 #[test]
-fn triggers_fire_by_their_kinds() {
+fn triggers_fire_according_to_their_kind() {
     let three = [(Start::On(0), None); 3];
     let signals = [(10, 0), (20, 0), (30, 0), (40, 0)];
     for (kind, said) in [
@@ -41,7 +41,7 @@ fn triggers_fire_by_their_kinds() {
 //= docs/specs/triggers.md#TRG-3 Delay
 //= docs/specs/triggers.md#TRG-4 Chains
 #[test]
-fn delays_lie_between_firing_and_what_follows() {
+fn delays_separate_firing_and_its_consequences() {
     let two = [(Start::On(0), None), (Start::On(1), None)];
     let chain = [Trigger { delay_ps: 5, then: Some(1), ..ONESHOT }, Trigger { delay_ps: 7, ..ONESHOT }];
     assert_eq!(follows(&two, &chain, &[(10, 0), (15, 1), (16, 0)]), "0@15 signal 1@15 1@22");
@@ -73,7 +73,7 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
 
 //= docs/specs/triggers.md#TRG-7 So the counts of all flows add up
 #[test]
-fn counts_of_a_connection_are_shared_out_by_the_ends_of_its_messages() {
+fn counts_of_a_connection_are_divided_by_the_ends_of_its_messages() {
     for (ended, total, shares) in [
         (vec![None], 9, vec![9]),
         (vec![Some((5, 4))], 9, vec![9]),
@@ -87,7 +87,7 @@ fn counts_of_a_connection_are_shared_out_by_the_ends_of_its_messages() {
 }
 
 #[test]
-fn flows_that_nothing_starts_are_found() {
+fn flows_that_never_start_are_detected() {
     let never = |flows: &[(Start, Option<usize>)], triggers: &[Trigger], ended: &[&[usize]]| {
         Starts::new(flows.iter().copied(), triggers).never_started(|flow| ended[flow].iter().copied())
     };
@@ -102,7 +102,7 @@ fn flows_that_nothing_starts_are_found() {
 }
 
 #[test]
-fn flows_that_contradict_themselves_are_refused() {
+fn contradictory_flows_are_rejected() {
     let flow = FlowSpec {
         src: 0,
         dst: 1,

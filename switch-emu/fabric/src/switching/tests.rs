@@ -28,7 +28,7 @@ fn out(network: &Network, name: &str) -> LinkEvent {
 }
 
 #[test]
-fn weights_follow_from_the_paths_behind_a_port() {
+fn weights_are_derived_from_the_paths_of_a_port() {
     //= docs/specs/switching.md#SWC-4 weights
     // Cores 0, 2, 4, 6 are above agg0 of each pod. One of the four loses its cable to pod 3.
     let network = fat_tree(Scheme::Wcmp);
@@ -42,7 +42,7 @@ fn weights_follow_from_the_paths_behind_a_port() {
 }
 
 #[test]
-fn a_slow_spine_weighs_less() {
+fn a_slow_spine_has_a_smaller_weight() {
     //= docs/specs/switching.md#SWC-4 weights
     let mut network = LeafSpine::uniform([2, 2, 1], 400_000_000_000, 1).network();
     network.switching = Switching::all(Scheme::Wcmp);
@@ -58,7 +58,7 @@ fn a_slow_spine_weighs_less() {
 }
 
 #[test]
-fn weighted_places_are_interleaved() {
+fn weighted_slots_are_interleaved() {
     //= docs/specs/switching.md#SWC-4 weights
     // OFAN §F.4's example: 1600, 1600, 1600 and 800 Gb/s are 2, 2, 2, 1.
     assert_eq!(reduced(vec![1_600, 1_600, 1_600, 800]), [2, 2, 2, 1]);
@@ -71,7 +71,7 @@ fn weighted_places_are_interleaved() {
 }
 
 #[test]
-fn ofan_shares_pointers_as_far_as_it_can() {
+fn ofan_shares_pointers_where_possible() {
     //= docs/specs/switching.md#SWC-9 destinations that share a pointer
     let network = fat_tree(Scheme::Ofan);
     let table = table(&network, &[]);
@@ -99,7 +99,7 @@ fn simple_round_robin_has_one_pointer_for_a_set_of_ports() {
 }
 
 #[test]
-fn base_round_trips_follow_from_cables_and_switches() {
+fn base_round_trips_are_derived_from_cables_and_switches() {
     //= docs/specs/conweave.md#CWV-5 a request
     let mut network = fat_tree(Scheme::ConWeave);
     network.switches.iter_mut().for_each(|switch| switch.latency_ps = 10);
@@ -112,7 +112,7 @@ fn base_round_trips_follow_from_cables_and_switches() {
 }
 
 #[test]
-fn orders_and_starts_are_random() {
+fn orders_and_initial_pointers_are_random() {
     //= docs/specs/switching.md#SWC-7 initial pointers
     //= docs/specs/switching.md#SWC-8 OFAN's pointers
     let network = fat_tree(Scheme::Ofan);
@@ -147,7 +147,7 @@ fn the_tiers_of_a_network_may_differ() {
 }
 
 #[test]
-fn only_places_of_ports_that_leave_move() {
+fn only_slots_of_removed_ports_change() {
     //= docs/specs/switching.md#SWC-27 resilient groups
     for seed in 0..50 {
         let mut rng = stream(seed, 0);
@@ -236,7 +236,7 @@ fn one_seed_for_all_leaves_most_core_links_unused() {
 }
 
 #[test]
-fn only_switches_that_look_at_queues_have_small_groups() {
+fn only_schemes_that_read_queues_limit_groups() {
     use crate::{ChassisSpec, Tables, Thresholds, compile};
     let compiled = |schemes: [Scheme; 2], cores| {
         let mut network = FatTree::uniform([2, 1, 2, cores, 1], 100_000_000_000, 1).network();
@@ -250,7 +250,7 @@ fn only_switches_that_look_at_queues_have_small_groups() {
 }
 
 #[test]
-fn switches_that_tell_each_other_something_want_one_chassis() {
+fn switches_that_exchange_notes_require_one_chassis() {
     //= docs/specs/switching.md#SWC-2a these schemes require one chassis of all switches
     use crate::{ChassisSpec, Tables, Thresholds, compile};
     let mut network = FatTree::uniform([2, 1, 2, 2, 1], 100_000_000_000, 1).network();
@@ -392,7 +392,7 @@ fn detours_need_groups_that_a_frame_can_name() {
 }
 
 #[test]
-fn ways_know_how_many_links_they_have() {
+fn paths_have_the_number_of_their_links() {
     //= docs/specs/switching.md#SWC-31 choice of the detour
     let mut network = crate::tests::DRAGONFLY.network();
     network.switching = Switching::all(Scheme::Ugal);

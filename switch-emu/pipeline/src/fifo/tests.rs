@@ -53,7 +53,7 @@ fn agrees_with_the_queue_of_slots() {
 }
 
 #[test]
-fn what_waits_takes_longer_on_a_slower_link() {
+fn queued_frames_take_longer_on_a_slower_link() {
     let (fifo, mut port) = (<Fifo>::default(), port());
     let drain = port.drain(0);
     assert_eq!(pass(&fifo, &drain, 0, FRAME).1, 83_000);
@@ -69,7 +69,7 @@ fn what_waits_takes_longer_on_a_slower_link() {
 /// After the last arrival the area under the queue is a triangle.
 //= docs/specs/switch.md#SW-18 length of the queue over time
 #[test]
-fn the_area_after_a_time_is_that_of_the_bytes_that_are_left() {
+fn the_area_after_a_time_is_that_of_the_remaining_bytes() {
     let (fifos, port) = (PortFifos::<Cell<u64>>::default(), port());
     pass(&fifos.total, &port.drain(0), 0, 1_000);
     let after = |t_ps| fifos.area_after(t_ps, port.states[0].ps_per_unit);
@@ -78,7 +78,7 @@ fn the_area_after_a_time_is_that_of_the_bytes_that_are_left() {
 
 /// Queued bytes stay while no data leaves, and their delay is counted in bytes times picoseconds.
 #[test]
-fn what_is_postponed_leaves_later_and_counts_for_longer() {
+fn postponed_frames_leave_later_and_are_counted_longer() {
     let (fifos, counters) = (PortFifos::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
     let (port, drain) = (port(), port().drain(0));
     pass(&fifos.total, &drain, 0, 1_000);

@@ -95,7 +95,7 @@ fn literal_hashes_of_random_keys() {
 }
 
 #[test]
-fn fields_that_are_not_hashed_do_not_matter() {
+fn fields_outside_the_hash_input_have_no_effect() {
     //= docs/specs/switching.md#SWC-23 hash input
     let key = Key { addresses: 1 << 40 | 3, ports: 5 << 16 | 6, label: 7 };
     let changed = [Key { addresses: 9, ..key }, Key { ports: 9, ..key }, Key { label: 9, ..key }];
@@ -112,7 +112,7 @@ fn fields_that_are_not_hashed_do_not_matter() {
 }
 
 #[test]
-fn numbers_stand_for_one_choice_each() {
+fn each_number_is_one_choice() {
     for hash in FUNCTIONS.into_iter().flat_map(|function| FIELDS.map(|fields| FlowHash { function, fields })) {
         assert_eq!(FlowHash::from_number(hash.number()), hash);
     }
@@ -151,7 +151,7 @@ fn every_bit_of_a_seed_changes_the_ideal_hash() {
 }
 
 #[test]
-fn source_ports_spread_over_any_number_of_places() {
+fn source_ports_are_spread_over_any_number_of_slots() {
     //= docs/specs/switching.md#SWC-24 functions
     for (function, count) in FUNCTIONS.into_iter().flat_map(|function| [3, 8, 24].map(|count| (function, count))) {
         let hash = FlowHash { function, ..FlowHash::default() };

@@ -134,7 +134,7 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
 }
 
 #[test]
-fn a_last_port_may_trim_with_a_dscp_of_its_own() {
+fn a_last_port_may_trim_with_a_separate_dscp() {
     //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
     for v6 in [false, true] {
         let port = port(&Thresholds { trim_tells_last: true, ..LIMITS });
@@ -176,7 +176,7 @@ fn links_change_with_the_time_of_frames() {
 }
 
 #[test]
-fn what_is_no_frame_of_ours_is_left_to_the_host() {
+fn other_frames_are_passed_to_the_host_unchanged() {
     let port = port(&LIMITS);
     for damage in [
         |frame: &mut Vec<u8>| frame[SHIM_BYTES + 13] = 6,
@@ -195,7 +195,7 @@ fn what_is_no_frame_of_ours_is_left_to_the_host() {
 }
 
 #[test]
-fn a_look_at_the_queue_is_a_latency_behind_the_host() {
+fn the_queue_as_read_is_one_latency_behind_the_host() {
     let (port, len) = (port(&LIMITS), DATA.len());
     for _ in 0..3 {
         deliver(&port, &DATA).expect("room");
@@ -229,7 +229,7 @@ proptest! {
     /// delay earlier frames.
     //= docs/specs/virtual-queue.md#VQ-14 late at the last port
     #[test]
-    fn disordered_frames_are_played_as_they_come(
+    fn disordered_frames_are_processed_in_order_of_arrival(
         arrivals in prop::collection::vec((0u64..400_000, 0u64..1_500_000, prop::option::of(0u16..3_000)), 1..300),
     ) {
         let open = Thresholds {

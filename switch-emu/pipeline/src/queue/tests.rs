@@ -194,7 +194,7 @@ fn an_idle_queue_delays_nothing() {
 }
 
 #[test]
-fn a_slot_of_a_ring_ago_is_empty() {
+fn a_slot_of_the_previous_round_is_empty() {
     //= docs/specs/virtual-queue.md#VQ-2 an entry with another tag is empty
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     let (at_ps, number) = (1 << 40, (1 << 40) >> drain.shift);
@@ -230,7 +230,7 @@ fn a_late_frame_goes_to_the_oldest_slot() {
 }
 
 #[test]
-fn a_lie_about_the_future_is_forgotten() {
+fn a_false_future_time_is_discarded() {
     //= docs/specs/virtual-queue.md#VQ-9 restart of a queue
     // One frame with a time far ahead must not make all later ones stale.
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
@@ -294,7 +294,7 @@ fn words_round_trip() {
 /// Reading the backlog returns what a frame arriving at that time would find.
 //= docs/specs/switching.md#SWC-15 a queue is read at the frame's own time
 #[test]
-fn what_is_read_is_the_exact_backlog() {
+fn the_backlog_as_read_is_exact() {
     for load in [30, 80, 99] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         for arrival in arrivals(load, 2_000, load) {
@@ -384,7 +384,7 @@ fn interrupted(queue: &Queue<Watched>, one: u64, other: u64, access: u32) -> boo
 
 /// At whatever access another CPU interrupts with a frame, neither frame is lost.
 #[test]
-fn a_frame_in_the_middle_of_another_is_counted() {
+fn a_frame_processed_during_another_is_counted() {
     //= docs/specs/virtual-queue.md#VQ-12 several CPUs
     let expected = (WAITING + FRAMES) * u64::from(FRAME) - (at_ps(FRAMES) - at_ps(0)) / PS_PER_BYTE;
     let pairs = (0..FRAMES - 3).flat_map(|one| [1, 2, 3].map(|after| (one, one + after)));

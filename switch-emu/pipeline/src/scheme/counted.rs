@@ -135,7 +135,7 @@ mod tests {
 
     //= docs/specs/conweave.md#CWV-20 counts
     #[test]
-    fn counts_of_switches_add_up_and_what_was_most_at_once_is_the_greater() {
+    fn counts_of_switches_are_added_and_maxima_are_combined() {
         let of = |counted: &Counted| ["conweave_held", "conweave_queues"].map(|key| counted.get(key));
         assert_eq!(of(&counted(3, 70)), [Some(13), Some(70)]);
         assert_eq!(of(&counted(3, 7)), [Some(13), Some(40)]);

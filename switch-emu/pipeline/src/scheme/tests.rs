@@ -95,7 +95,7 @@ fn chosen(salt: u32, count: u16, port: u16) -> usize {
 }
 
 #[test]
-fn source_ports_spread_evenly() {
+fn source_ports_are_spread_evenly() {
     //= docs/specs/switch.md#SW-5 the choice within a group
     // With 16,384 consecutive ports over n uplinks, chi-square stays below its 99.9 % point.
     for (uplinks, limit) in [(4, 17), (7, 23), (16, 38), (64, 104)] {
@@ -119,7 +119,7 @@ fn without_ports_there_is_no_route() {
 }
 
 #[test]
-fn numbers_and_names_are_one_list() {
+fn numbers_and_names_of_schemes_agree() {
     for (number, scheme) in Scheme::ALL.into_iter().enumerate() {
         assert_eq!((scheme as usize, Scheme::from_number(number as u32)), (number, scheme));
     }
@@ -129,14 +129,14 @@ fn numbers_and_names_are_one_list() {
 
 //= docs/specs/switching.md#SWC-34 supported fabrics
 #[test]
-fn all_schemes_but_two_run_in_any_fabric() {
+fn all_schemes_except_two_support_any_fabric() {
     let anywhere: Vec<Scheme> = Scheme::anywhere().collect();
     let elsewhere = Scheme::ALL.into_iter().filter(|scheme| !anywhere.contains(scheme));
     assert_eq!(elsewhere.collect::<Vec<_>>(), [Scheme::Valiant, Scheme::Ugal]);
 }
 
 #[test]
-fn random_choices_spread_and_differ_between_switches() {
+fn random_choices_are_even_and_differ_between_switches() {
     //= docs/specs/switching.md#SWC-3 random choices
     let (one, other) = (OneSwitch::new(Scheme::Random, 1, 8), OneSwitch::new(Scheme::Random, 2, 8));
     let mut counts = vec![0; 64];
@@ -148,7 +148,7 @@ fn random_choices_spread_and_differ_between_switches() {
 }
 
 #[test]
-fn a_group_of_one_port_is_no_choice() {
+fn a_group_of_one_port_advances_no_pointer() {
     //= docs/specs/switching.md#SWC-1 no pointer moves
     let switch = OneSwitch::new(Scheme::Rr, 1, 1);
     let pointer = &switch.words[OneSwitch::POINTER as usize];
@@ -166,7 +166,7 @@ fn round_robin_takes_ports_in_turn() {
 }
 
 #[test]
-fn data_and_acks_in_turn_go_to_all_ports() {
+fn alternating_data_and_acks_use_all_ports() {
     //= docs/specs/switching.md#SWC-5 pointers
     //= docs/specs/switching.md#SWC-6 changing permutations
     for scheme in [Scheme::Rr, Scheme::RrPermuted] {
@@ -268,7 +268,7 @@ fn a_flowlet_keeps_its_port_until_it_pauses() {
 }
 
 #[test]
-fn a_frame_from_earlier_belongs_to_the_flowlet() {
+fn a_frame_with_an_earlier_time_belongs_to_the_flowlet() {
     //= docs/specs/switching.md#SWC-14 flowlets out of order
     let switch = OneSwitch::new(Scheme::AdaptiveFlowlet, 1, 4);
     let at = |t_ps| Arrival { t_ps, ..ARRIVAL };
@@ -305,7 +305,7 @@ fn ofan_has_a_pointer_for_each_class() {
 }
 
 #[test]
-fn a_pointer_may_begin_at_the_shortest_queue() {
+fn a_pointer_may_start_at_the_shortest_queue() {
     //= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
     let switch = OneSwitch::new(Scheme::OfanShortest, 1, 4);
     switch.fill(&[50, 60, 10, 70]);
@@ -314,7 +314,7 @@ fn a_pointer_may_begin_at_the_shortest_queue() {
 }
 
 #[test]
-fn what_a_port_sends_in_a_time_and_the_time_of_what_it_sends_agree() {
+fn bytes_per_time_and_time_per_bytes_agree() {
     use crate::config::{OUTSIDE, PortConfig, Thresholds};
     for (gbps, kib_ps) in [(1, 8_192_000), (10, 819_200), (100, 81_920), (400, 20_480)] {
         let port = PortConfig::new(gbps * 1_000_000_000, 0, &Thresholds::NONE, OUTSIDE, 4_150);
@@ -331,7 +331,7 @@ fn begin(chassis: &Chassis, flow: u64) -> Frame {
 
 //= docs/specs/conweave.md#CWV-2 source routing
 #[test]
-fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
+fn the_source_switch_selects_the_whole_path_and_the_others_follow_it() {
     let chassis = Chassis::three_tiers(Scheme::ConWeave);
     let mut paths = HashSet::new();
     for flow in 1..100 {
@@ -348,7 +348,7 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
 
 //= docs/specs/reunion.md#REU-17 notification frames
 #[test]
-fn a_notification_goes_through_all_tiers_over_every_base() {
+fn a_notification_crosses_all_tiers_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
         let chassis = Chassis::three_tiers(scheme);
         chassis.trail.begin_notice(0, ReunionNote::notify(7, 9).pack(), 0, [0; 2]);
@@ -363,7 +363,7 @@ fn a_notification_goes_through_all_tiers_over_every_base() {
 
 //= docs/specs/reunion.md#REU-2 source routing
 #[test]
-fn data_goes_by_the_way_of_its_tier_and_by_the_base_where_that_is_0() {
+fn data_follows_the_path_of_its_tier_or_the_base_if_that_is_0() {
     let chassis = Chassis::three_tiers(Scheme::Reunion);
     let taken = |told: u32| -> HashSet<u32> {
         let second = |flow| {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_becomes_whole_and_what_is_whole_stays() {
+    fn partial_checksums_are_completed_and_complete_ones_unchanged() {
         for (is_v6, protocol) in [(false, 6), (false, 17), (true, 6), (true, 17)] {
             let (mut frame, place) = begun(is_v6, protocol);
             complete(&mut frame);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_frames_stay_as_they_are() {
+    fn unsupported_frames_are_unchanged() {
         let (frame, _) = begun(false, 17);
         for len in 0..frame.len() {
             let mut cut = frame[..len].to_vec();

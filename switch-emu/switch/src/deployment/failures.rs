@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_the_whole_state_of_a_link() {
+    fn an_order_replaces_the_whole_state_of_a_link() {
         let mut failures = Failures::new(100);
         failures.order(&[0, 1], &[Order::Rate(500_000)], 1_000);
         failures.order(&[0], &[Order::Silent], 2_000);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_describe_no_state_are_refused() {
+    fn invalid_orders_are_rejected() {
         let [reorder, delay] = [Order::Reorder(1), Order::Delay(1_000)];
         for good in [&[reorder, delay][..], &[Order::Up, Order::Down], &[Order::Reorder(0)], &[Order::Up]] {
             assert!(Failures::check(good).is_ok(), "{good:?}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_carrier_stays_down_whatever_is_ordered() {
+    fn a_link_without_carrier_stays_down_despite_orders() {
         let mut failures = Failures::new(100);
         failures.set_carrier(&[0], false, 1_000);
         failures.set_carrier(&[0], false, 1_500);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_is_down_is_down_and_not_said_again() {
+    fn links_reported_down_by_others_are_down_and_not_reported_again() {
         let mut failures = Failures::new(100);
         failures.set_down_remotely(&[1], 2, 1_000);
         failures.order(&[0], &[Order::Down], 1_000);
@@ -260,7 +260,7 @@ mod tests {
     /// Routing detects both the failure and the repair with a delay, and repeated changes need no
     /// further table entries.
     #[test]
-    fn routing_learns_late_and_tables_do_not_grow() {
+    fn routing_is_delayed_and_tables_do_not_grow() {
         let mut failures = Failures::new(100);
         for round in 1..50 {
             let now_ps = round * 10_000;

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_is_of_two_hosts_or_the_machines() {
+    fn an_address_belongs_to_one_host_and_not_to_the_machine() {
         let mut fdb = all_here(3);
         fdb.learn(2, v4(1), Some(MACS[2]), 0);
         assert_eq!(fdb.set_local([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_takes_every_address_fills_only_its_own_table() {
+    fn a_host_that_uses_every_address_fills_only_its_table() {
         let mut fdb = all_here(3);
         let learned = (0..=u16::MAX).filter(|n| {
             let [high, low] = n.to_be_bytes();
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_nobody_is_passed_on_so_often_only() {
+    fn requests_for_unknown_addresses_are_rate_limited() {
         let mut fdb = all_here(2);
         let mut passed = |now_ns| {
             let to = (0..1000).map(|_| fdb.receive(0, &arp(MACS[0], v4(1), v4(9)), now_ns).1);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbour_discovery_tells_targets() {
+    fn neighbour_discovery_targets_are_parsed() {
         let mut fdb = all_here(2);
         let [one, two]: [Ipv6Addr; 2] = ["fe80::1".parse().unwrap(), "fd00::2".parse().unwrap()];
         let group = "ff02::1:ff00:2".parse().unwrap();

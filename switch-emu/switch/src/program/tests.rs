@@ -98,7 +98,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
 
 /// A chassis per switch treats frames in the same way as one chassis for all.
 #[test]
-fn chassis_of_one_switch_add_up() {
+fn a_chassis_per_switch_gives_the_result_of_one_chassis() {
     let fabric = fabric();
     let whole = NativeSwitch::new(&ChassisSpec::whole(&fabric)).expect("a valid fabric");
     let single = |switch| ChassisSpec { switch: Some(switch), ..ChassisSpec::whole(&fabric) };
@@ -128,7 +128,7 @@ fn chassis_of_one_switch_add_up() {
 /// notes.
 //= docs/specs/switch.md#SW-32 hop by hop
 #[test]
-fn frames_fare_hop_by_hop_as_at_once() {
+fn hop_by_hop_gives_the_same_results_as_at_once() {
     let Some(mut kernel) = loaded() else { return };
     for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel()) {
         let switching = Switching { flowlet_gap_ps: 1_000_000, ..Switching::all(scheme) };
@@ -165,7 +165,7 @@ fn frames_fare_hop_by_hop_as_at_once() {
 }
 
 #[test]
-fn reset_forgets_queues_and_counters() {
+fn reset_clears_queues_and_counters() {
     let Some(mut program) = loaded() else { return };
     let fabric = Fabric { routes: vec![build::routes(0, &[0])], ..fabric() };
     program.configure(&ChassisSpec::whole(&fabric)).expect("a fabric of the same shape");

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn balls_that_are_thrown_again_at_once_stay_below_the_threshold() {
+    fn balls_that_are_thrown_again_immediately_stay_below_the_threshold() {
         let of = |every, key| {
             let text = format!(
                 "bins = 8\nrounds = 2000\nload = 1.0\nat_once = true\ncolours_per_bin = 1\nthreshold = 10\nrecycle_every = {every}"

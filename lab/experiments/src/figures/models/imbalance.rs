@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_even_and_few_are_not() {
+    fn many_values_are_balanced_and_few_are_not() {
         for hash in ["random", "ideal"] {
             assert!(of(hash, 65_535, 32) < 1.0 && of(hash, 32, 1) > 100.0 && of(hash, 256, 32) > 5.0, "{hash}");
         }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crc_puts_all_ports_of_a_flow_evenly() {
+    fn a_crc_spreads_all_ports_of_a_flow_evenly() {
         // The hash is linear and of full rank in the 16 bits of the port: 2^16 ports give 2^16
         // values, once each.
         assert!(of("crc16", 65_535, 1) < 0.1);

@@ -46,7 +46,7 @@ fn run(plan: &Plan<'_>) -> Shown {
 }
 
 #[test]
-fn cells_hold_means_and_say_what_never_ended() {
+fn cells_have_means_and_counts_of_incomplete_runs() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let plan = figure.plan(Scale::Full);
     // Both settings of ECMP share their runs. With the two gaps these are three; two conditions,
@@ -77,7 +77,7 @@ fn the_same_settings_in_another_order_are_the_same_runs() {
 }
 
 #[test]
-fn quick_runs_less_and_what_a_run_gave_can_be_kept() {
+fn a_quick_plan_has_fewer_runs_and_results_can_be_stored() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let plan = figure.plan(Scale::Quick);
     let made: Vec<Made> = (0..plan.runs()).map(|number| plan.run(number).unwrap()).collect();

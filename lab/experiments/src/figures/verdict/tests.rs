@@ -49,7 +49,7 @@ fn found(claim: &str) -> Found {
 }
 
 #[test]
-fn ratios_are_confirmed_off_or_contradicted() {
+fn ratios_are_confirmed_inaccurate_or_contradicted() {
     let verdict = |claim: &str| found(claim).verdict;
     assert_eq!(verdict("of = 'A'\nto = 'B'\nat = 'x'\npaper = 0.75"), Verdict::Confirmed);
     assert_eq!(verdict("of = 'A'\nto = 'B'\nat = 'x'\npaper = 0.5").text(), "off by +60 %");
@@ -80,7 +80,7 @@ fn each_condition_counts_or_the_extreme_one() {
 }
 
 #[test]
-fn who_never_ends_is_behind_everyone() {
+fn incomplete_series_are_worst() {
     assert_eq!(found("of = 'A'\nto = 'others'\nmost = 1.0").verdict, Verdict::Confirmed);
     assert_eq!(found("of = 'C'\nto = 'others'\nto_the = 'largest'\nleast = 1.0").verdict, Verdict::Confirmed);
     assert!(found("of = 'C'\nto = 'A'\nat = 'x'\npaper = 2.0").verdict == Verdict::Contradicted);
@@ -88,7 +88,7 @@ fn who_never_ends_is_behind_everyone() {
 }
 
 #[test]
-fn what_was_not_run_has_no_verdict_and_wrong_names_are_refused() {
+fn missing_runs_have_no_verdict_and_unknown_names_are_rejected() {
     let claim: Claim = toml::from_str("says = 's'\nof = 'A'\nto = 'B'\nat = 'y'\nmost = 1.0").unwrap();
     let quick = Shown { scale: Scale::Quick, ..shown() };
     assert_eq!(claim.against(&figure(), &quick).verdict, Verdict::NotRun);
@@ -103,7 +103,7 @@ fn what_was_not_run_has_no_verdict_and_wrong_names_are_refused() {
 }
 
 #[test]
-fn a_cause_stands_where_a_statement_is_not_confirmed() {
+fn a_cause_is_required_if_a_claim_is_not_confirmed() {
     let of = |claim: &str| found(&format!("of = 'A'\nto = 'B'\nat = 'x'\nwhy = 'w'\n{claim}")).text();
     assert_eq!(of("paper = 0.75"), "confirmed");
     assert_eq!((of("paper = 0.5").as_str(), of("most = 0.5").as_str()), ("off by +60 %: w", "contradicted: w"));

@@ -144,7 +144,7 @@ fn the_documentation_of_the_demo_is_that_of_its_runs() {
 }
 
 #[test]
-fn ranges_are_one_number_where_they_are() {
+fn equal_bounds_are_formatted_as_one_number() {
     assert_eq!(words(Some([629.3, 631.0])), "629 to 631");
     assert_eq!(words(Some([1700.6, 1701.4])), "1,701");
     assert_eq!(words(None), "");

@@ -54,7 +54,7 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
-fn what_priority_flow_control_does_is_in_the_summary() {
+fn the_summary_has_the_counters_of_priority_flow_control() {
     let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }));
     let lossy = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
     (scenario.queue.pfc, scenario.queue.marking) = (true, false);
@@ -125,7 +125,7 @@ fn every_example_of_the_testbed_runs_unchanged() {
 }
 
 #[test]
-fn triggered_flows_start_when_those_before_them_end() {
+fn triggered_flows_start_when_preceding_ones_end() {
     let text = "Nodes 16\nConnections 5\nTriggers 3\n\
                 0->4 id 1 start 0 size 400000 send_done_trigger 1\n\
                 1->5 id 2 start 7000000 size 400000 recv_done_trigger 2\n\
@@ -149,7 +149,7 @@ fn triggered_flows_start_when_those_before_them_end() {
 }
 
 #[test]
-fn failures_show_in_the_counts_of_their_links() {
+fn failures_are_visible_in_the_counters_of_their_links() {
     let scenario = permutation();
     let run_with = |text: &str| {
         let events = drawn(&scenario, text, 1);
@@ -197,7 +197,7 @@ fn failures_show_in_the_counts_of_their_links() {
 }
 
 #[test]
-fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
+fn a_run_over_a_slow_link_is_not_cut_off() {
     let text = |rest: &str| {
         format!(
             "name = \"slow\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nhost_gbps = 1\n{rest}\n\
@@ -228,7 +228,7 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
 }
 
 #[test]
-fn a_smaller_record_of_packets_changes_nothing() {
+fn a_smaller_record_of_packets_does_not_change_results() {
     let mut scenario = permutation();
     scenario.transport.window_packets = 4096;
     // A further flow starts a second later. If it is long, it widens the window, which must not
@@ -259,7 +259,7 @@ fn partners(until_us: Option<u64>) -> Scenario {
 
 //= docs/specs/closed-loop.md#CL-1 at most one open message
 #[test]
-fn hosts_send_one_message_after_the_other() {
+fn hosts_send_messages_one_after_the_other() {
     let mut scenario = partners(None);
     // A flow then ends when its sender receives the last ACK.
     scenario.simulation.fct_end = FctEnd::Acked;
@@ -291,7 +291,7 @@ fn messages_are_delivered_under_any_seed() {
 
 //= docs/specs/closed-loop.md#CL-1 keeps `open` messages
 #[test]
-fn all_to_all_keeps_so_many_messages_open() {
+fn all_to_all_keeps_the_configured_number_of_messages_open() {
     for open in [1, 3] {
         let each = Each { bytes: 50_000, start_ps: 0 };
         let mut scenario = scenario(Pattern::AllToAll { each, open: Some(open) });
@@ -309,7 +309,7 @@ fn all_to_all_keeps_so_many_messages_open() {
 
 //= docs/specs/closed-loop.md#CL-2 no message begins at that time or later
 #[test]
-fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
+fn messages_that_would_start_after_the_end_are_excluded() {
     let (all, some) = (run(&partners(None), 5, &[]), run(&partners(Some(60)), 5, &[]));
     let summary = some.summary();
     assert!(summary.is_complete() && some.flows.len() < all.flows.len(), "{} flows", some.flows.len());
@@ -323,7 +323,7 @@ fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
 
 #[test]
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
-fn no_link_is_used_by_more_than_its_rate() {
+fn no_link_exceeds_its_rate() {
     let mut scenario = permutation();
     scenario.sample_ps = 1_000_000;
     let result = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap();
@@ -346,7 +346,7 @@ fn no_link_is_used_by_more_than_its_rate() {
 /// The short last packet of a message may overtake a full one on another path; the bound is that of
 /// the fastest path.
 #[test]
-fn no_message_is_faster_than_it_would_be_alone() {
+fn no_message_is_faster_than_alone() {
     let (mut slowest, mut fastest) = (0.0_f64, f64::INFINITY);
     for (index, extra) in [1, 700, 0].into_iter().enumerate() {
         let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 3 * 3_000 + extra, start_ps: 0 }));

@@ -13,7 +13,7 @@ type Held = Vec<HashSet<usize>>;
 /// replaces it.
 //= docs/specs/collectives.md#COL-6 all to all
 #[test]
-fn all_to_all_begins_with_the_host_after() {
+fn all_to_all_starts_with_the_next_host() {
     let (flows, _) = collective(Operation::AllToAll, Algorithm::Ring, 1 << 20).flows(&[5, 6, 7]);
     let pairs: Vec<_> = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
     assert_eq!(pairs, [(5, 6), (6, 7), (7, 5), (5, 7), (6, 5), (7, 6)]);
@@ -94,7 +94,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
 
 //= docs/specs/collectives.md#COL-5 up the tree
 #[test]
-fn a_tree_sums_every_piece_at_its_root_and_tells_all() {
+fn a_tree_sums_every_piece_at_its_root_and_broadcasts_it() {
     for (hosts, bytes) in [(2, 1), (7, 3 * PIECE_BYTES), (10, 2 * PIECE_BYTES + 5)] {
         let round = collective(Operation::AllReduce, Algorithm::Tree, bytes).round(hosts);
         let of_piece = 2 * (hosts - 1);
@@ -169,7 +169,7 @@ fn uneven(flow: &Flow) -> u64 {
 //= docs/specs/collectives.md#COL-1 waits for its inputs
 //= docs/specs/collectives.md#COL-2 computes between rounds
 #[test]
-fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
+fn every_message_waits_for_its_inputs_only() {
     for (operation, algorithm) in ALL {
         for persistent in [true, false] {
             let rounds = 3;
@@ -203,7 +203,7 @@ fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
 
 //= docs/specs/collectives.md#COL-9 connections
 #[test]
-fn messages_between_two_hosts_share_a_connection_unless_each_is_to_have_a_new_one() {
+fn messages_between_two_hosts_share_a_connection_if_persistent() {
     let rounds = Collective { rounds: 4, ..collective(Operation::AllReduce, Algorithm::Ring, 1 << 20) };
     let (flows, _) = rounds.flows(&[5, 6, 7]);
     let own = |flow: &&Flow| flow.connection.is_none();
@@ -239,7 +239,7 @@ fn a_round_is_one_collective_by_every_algorithm_and_a_layer_of_fsdp_is_two() {
 //= docs/specs/collectives.md#COL-8 a layer of a ring
 //= docs/specs/collectives.md#COL-8 two collectives
 #[test]
-fn fsdp_has_the_papers_messages_in_rings_of_128() {
+fn fsdp_has_the_messages_of_the_paper_in_rings_of_128() {
     for (model, packets) in [(Model::Llama7B, 104), (Model::Llama70B, 418), (Model::Llama405B, 1_570)] {
         let groups = Model::RINGS as usize;
         let collective = Collective { groups, ..collective(Operation::Layer, Algorithm::Ring, model.bytes()) };

@@ -31,7 +31,7 @@ fn rounds() -> Collective {
 
 //= docs/specs/workloads.md#WL-1 several at once
 #[test]
-fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
+fn flows_of_all_workloads_are_numbered_consecutively_and_keep_their_triggers() {
     let sizes = Distribution::published(Sizes::Hadoop, 1 << 20);
     let partners = Partners { messages: 3, sizes, cross_leaf: false, start_ps: 0, until_ps: Some(9) };
     let list = [
@@ -75,7 +75,7 @@ fn workloads_of_one_kind_draw_differently() {
 
 //= docs/specs/workloads.md#WL-2 hosts that are drawn
 #[test]
-fn workloads_draw_hosts_that_no_other_has_drawn() {
+fn workloads_draw_disjoint_hosts() {
     let job =
         |name, hosts: Option<Vec<usize>>, drawn| Workload { hosts, drawn, ..named(name, Pattern::Permutation(EACH)) };
     let list = [job("a", None, Some(6)), job("b", Some((0..12).collect()), Some(4)), job("c", Some(vec![3, 1]), None)];

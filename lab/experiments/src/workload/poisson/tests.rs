@@ -19,7 +19,7 @@ fn flows(poisson: &Poisson, seed: u64) -> Vec<Flow> {
 
 //= docs/specs/open-loop.md#OL-1 times between arrivals
 #[test]
-fn messages_arrive_at_the_load_that_is_asked_for() {
+fn messages_arrive_at_the_configured_load() {
     for load in [0.1, 0.6, 1.0] {
         let poisson = poisson(load, Sizes::Alibaba);
         let all = flows(&poisson, 1);
@@ -54,7 +54,7 @@ fn gaps_are_exponential() {
 
 //= docs/specs/open-loop.md#OL-2 follow from the seed alone
 #[test]
-fn messages_follow_the_seed_in_the_order_of_their_times_and_stay_in_their_span() {
+fn messages_depend_on_the_seed_and_are_sorted_within_their_span() {
     let poisson = poisson(0.3, Sizes::Hadoop);
     let all = flows(&poisson, 1);
     assert_eq!(all, flows(&poisson, 1));

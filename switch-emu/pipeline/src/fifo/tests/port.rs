@@ -115,7 +115,7 @@ proptest! {
     /// trapezoids between arrivals.
     //= docs/specs/switch.md#SW-18 length of the queue over time
     #[test]
-    fn the_length_over_time_is_that_of_a_queue_that_is_watched(
+    fn the_queue_area_is_that_of_a_literal_queue(
         arrivals in prop::collection::vec((0u64..9_000, 64u32..4_150, prop::bool::weighted(0.3)), 1..400),
         limit in 8_000u32..80_000,
     ) {
@@ -147,7 +147,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_time_over_a_long_queue_fits() {
+fn the_area_of_a_long_queue_over_a_long_time_does_not_overflow() {
     let counters = PortCounters::<Cell<u64>>::default();
     let (hour_ps, full) = (3_600_000_000_000_000, 4_000_000_000);
     (0..1_000).for_each(|_| counters.queued(full, 9_000, hour_ps, 20 * 9_000));

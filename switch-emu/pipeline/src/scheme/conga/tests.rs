@@ -25,7 +25,7 @@ fn send(net: &Chassis, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) 
 }
 
 #[test]
-fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
+fn a_port_at_its_rate_has_the_maximum_metric() {
     //= docs/specs/switching.md#SWC-50 congestion metric of a port
     let net = net();
     let mut notes = Vec::new();
@@ -46,7 +46,7 @@ fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
 proptest! {
     /// The estimate equals the paper's register, which is multiplied by 7/8 at every tick.
     #[test]
-    fn estimates_decay_as_the_paper_says(frames in prop::collection::vec((0..100u64, 64..9_000u32), 1..200)) {
+    fn estimates_decay_as_in_the_paper(frames in prop::collection::vec((0..100u64, 64..9_000u32), 1..200)) {
         //= docs/specs/switching.md#SWC-50 congestion metric of a port
         let net = net();
         let (mut register, mut tick, mut t_ps) = (0.0f64, 0, 0);
@@ -67,7 +67,7 @@ proptest! {
     /// Once all feedback has been returned, leaf 0's metrics of its uplinks toward leaf 1 equal the
     /// congestion in the frames' notes.
     #[test]
-    fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
+    fn leaves_learn_the_congestion_on_the_path_of_frames(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
         //= docs/specs/switching.md#SWC-52 metrics in a frame
         //= docs/specs/switching.md#SWC-53 metrics kept by a leaf
         let net = net();
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn news_come_first_and_in_turn(news in 1..1u64 << 16, start in 0..16u32) {
+    fn new_metrics_are_returned_first_and_in_turn(news in 1..1u64 << 16, start in 0..16u32) {
         let bits: u64 = (0..16).map(|tag| (news >> tag & 1) * (NEW << (4 * tag))).sum();
         let found = start.wrapping_add(lowest(bits.rotate_right(4 * start)) / 4) % 16;
         let expected = (0..16).map(|n| (start + n) % 16).find(|tag| news >> tag & 1 != 0);
@@ -98,7 +98,7 @@ proptest! {
 }
 
 #[test]
-fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
+fn new_flowlets_take_the_least_congested_path_and_keep_it_if_none_is_better() {
     //= docs/specs/switching.md#SWC-51 the least congested path
     let net = net();
     let t_ps = 1_000 * US;
@@ -134,7 +134,7 @@ fn estimates_decay_on_any_day() {
 }
 
 #[test]
-fn what_was_heard_long_ago_fades() {
+fn old_metrics_age() {
     //= docs/specs/switching.md#SWC-54 ageing of metrics
     let heard = Feedback { load: 7, at_us: 1_000 };
     let after = |ms: u64| faded(heard, (1_000 + 1_000 * ms) * US);
@@ -150,7 +150,7 @@ fn without_a_trail_there_is_no_route() {
 
 //= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[test]
-fn without_news_the_uplinks_take_turns_at_being_returned() {
+fn without_new_metrics_the_uplinks_are_returned_in_turn() {
     let net = net();
     let returned: Vec<u64> = (0..80).map(|n| send(&net, n * US, 1, 5, 64).1 >> 16 & 0xff).collect();
     let turns: Vec<u64> = (0..80).map(|n| (returned[0] + n) % u64::from(SPINES)).collect();

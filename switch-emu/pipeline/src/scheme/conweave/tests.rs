@@ -110,7 +110,7 @@ fn kinds(notices: &[Notice]) -> Vec<Kind> {
 }
 
 #[test]
-fn a_reply_in_time_keeps_the_path_and_begins_an_epoch() {
+fn a_timely_reply_keeps_the_path_and_starts_an_epoch() {
     //= docs/specs/conweave.md#CWV-5 a request
     let net = Net::new();
     let first = net.send(US);
@@ -226,7 +226,7 @@ fn packets_of_the_new_path_wait_for_the_tail() {
 }
 
 #[test]
-fn a_lost_tail_is_waited_for_until_it_should_have_come() {
+fn the_wait_for_a_lost_tail_ends_at_its_expected_arrival() {
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     let net = Net::new();
     let [first, tail, moved] = net.rerouted(1, DST);
@@ -244,7 +244,7 @@ fn a_lost_tail_is_waited_for_until_it_should_have_come() {
 }
 
 #[test]
-fn a_new_epoch_lets_go_what_waits_before_it() {
+fn a_new_epoch_releases_queued_packets_of_the_previous_one() {
     //= docs/specs/conweave.md#CWV-15 a new epoch while packets wait
     let net = Net::new();
     let [first, _, moved] = net.rerouted(1, DST);
@@ -266,7 +266,7 @@ fn a_new_epoch_lets_go_what_waits_before_it() {
 }
 
 #[test]
-fn queues_and_memory_have_bounds() {
+fn queues_and_memory_are_bounded() {
     //= docs/specs/conweave.md#CWV-13 reordering queues
     let net = Net::new();
     net.state(FAR).settings.queues = 2;
@@ -296,7 +296,7 @@ fn trimmed_packets_count_as_lost() {
 }
 
 #[test]
-fn a_full_table_leaves_flows_to_their_hashes() {
+fn flows_beyond_a_full_table_use_their_hash() {
     //= docs/specs/conweave.md#CWV-17 tables of flows
     let net = Net::new();
     let packets: Vec<Packet> = (0..6_000).map(|flow| net.send_to(US, flow, DST)).collect();
@@ -309,7 +309,7 @@ fn a_full_table_leaves_flows_to_their_hashes() {
 }
 
 #[test]
-fn a_path_that_routing_takes_away_is_left_at_once() {
+fn a_path_removed_by_routing_is_avoided_immediately() {
     //= docs/specs/conweave.md#CWV-2 source routing
     let net = Net::new();
     let flow = (1..).find(|flow| net.send_to(US, *flow, DST).spine == SPINES - 1).unwrap();
@@ -321,7 +321,7 @@ fn a_path_that_routing_takes_away_is_left_at_once() {
 }
 
 #[test]
-fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
+fn a_path_assigned_by_reunion_is_taken_after_a_tail() {
     //= docs/specs/conweave.md#CWV-19 under Reunion
     let net = Net::new();
     // Returns the uplink and the tag of a packet sent at `t_ps`.
@@ -494,7 +494,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_switches_do_what_the_paper_says(steps in proptest::collection::vec(step(), 1..300)) {
+    fn the_switches_agree_with_the_model_of_the_paper(steps in proptest::collection::vec(step(), 1..300)) {
         //= docs/specs/conweave.md#CWV-8 one reroute at a time
         //= docs/specs/conweave.md#CWV-16 a lost TAIL
         let mut twins = Twins::new();

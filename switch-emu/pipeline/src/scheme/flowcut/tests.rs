@@ -48,7 +48,7 @@ fn prefer(net: &Chassis, spine: u32) {
 }
 
 #[test]
-fn a_flow_moves_when_nothing_is_on_its_way() {
+fn a_flow_changes_its_path_when_nothing_is_in_flight() {
     //= docs/specs/flowcut-switch.md#FCS-1 switches with entries
     //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
     //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
@@ -72,7 +72,7 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
 }
 
 #[test]
-fn time_begins_at_0_and_lies_tell_nothing() {
+fn time_starts_at_0_and_false_echoes_are_ignored() {
     //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     for net in BOTH.map(two_leaves) {
         prefer(&net, 2);
@@ -88,7 +88,7 @@ fn time_begins_at_0_and_lies_tell_nothing() {
 }
 
 #[test]
-fn acknowledgements_go_back_by_the_spine_of_the_data() {
+fn acks_return_over_the_spine_of_the_data() {
     //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     let ways = |scheme| {
         let net = two_leaves(scheme);
@@ -138,7 +138,7 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
 }
 
 #[test]
-fn ratio_weight_and_trend_are_settings() {
+fn ratio_weight_and_trend_are_configurable() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     // The round-trip times are 50 us, then 150.
     let first = |rule: FlowcutRule| {
@@ -162,7 +162,7 @@ fn ratio_weight_and_trend_are_settings() {
 }
 
 #[test]
-fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
+fn a_drain_may_end_early_and_later_packets_keep_the_port() {
     //= docs/specs/flowcut-switch.md#FCS-9 early resumption
     let mut net = two_leaves(Scheme::FlowcutIngress);
     net.switches.iter_mut().for_each(|switch| switch.resume_packets = 3);
@@ -214,7 +214,7 @@ fn without_an_entry(net: &Chassis, flows: &[u64], is_wanted: impl Fn(u64) -> boo
 }
 
 #[test]
-fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
+fn flows_without_an_entry_use_their_hash_and_are_never_overtaken() {
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
     let net = two_leaves(Scheme::FlowcutIngress);
     let hash = |flow: u64| {
@@ -240,7 +240,7 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
 }
 
 #[test]
-fn a_flow_whose_port_is_gone_waits() {
+fn a_flow_with_a_removed_port_waits() {
     //= docs/specs/flowcut-switch.md#FCS-7 ports removed by routing
     for net in BOTH.map(two_leaves) {
         prefer(&net, 3);
@@ -264,7 +264,7 @@ proptest! {
     /// changes its spine only when its list is empty, and then takes the least loaded one; the
     /// count of flows with packets in flight is the number of lists that are not empty.
     #[test]
-    fn histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
+    fn random_histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
         for net in BOTH.map(two_leaves) {
             let mut on_way: Vec<Vec<u64>> = vec![Vec::new(); 5];
             let mut spines = [u32::MAX; 5];
@@ -307,7 +307,7 @@ fn detour_of(net: &Chassis, t_ps: u64, flow: u64) -> (u32, Vec<u32>) {
 
 //= docs/specs/flowcut-switch.md#FCS-11 detours
 #[test]
-fn flowcuts_that_begin_at_once_go_over_all_third_groups() {
+fn simultaneous_flowcuts_use_all_third_groups() {
     for net in BOTH.map(Chassis::dragonfly) {
         let noted: HashSet<u32> = (1..40).map(|flow| detour_of(&net, 10 * US, flow).0).collect();
         assert_eq!(noted, [2, 3].into());
@@ -316,7 +316,7 @@ fn flowcuts_that_begin_at_once_go_over_all_third_groups() {
 
 //= docs/specs/flowcut-switch.md#FCS-11 detours
 #[test]
-fn a_flow_goes_over_another_third_group_once_nothing_is_on_its_way() {
+fn a_flow_changes_its_third_group_when_nothing_is_in_flight() {
     let net = Chassis::dragonfly(Scheme::FlowcutSwitch);
     let mut noted = HashSet::new();
     for t_ps in (1..40).map(|step| step * 100 * US) {

@@ -52,7 +52,7 @@ impl Collision {
 //= docs/specs/reunion.md#REU-9 links of the source
 //= docs/specs/reunion.md#REU-14 notifications
 #[test]
-fn elephants_that_collide_are_parted() {
+fn colliding_elephants_are_separated() {
     //= docs/specs/reunion.md#REU-10 a collision
     //= docs/specs/reunion.md#REU-15 rerouting
     //= docs/specs/reunion.md#REU-17 notification frames
@@ -71,7 +71,7 @@ fn elephants_that_collide_are_parted() {
 }
 
 #[test]
-fn notifications_ride_on_replies() {
+fn notifications_are_piggybacked_on_replies() {
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
     let mut collision = Collision::new(Scheme::Reunion, Settings { ride: true, ..SETTINGS });
     let [first, second] = collision.run(8 * INTERVAL_PS, true);
@@ -80,7 +80,7 @@ fn notifications_ride_on_replies() {
 }
 
 #[test]
-fn every_base_parts_them() {
+fn elephants_are_separated_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
         for ride in [false, true] {
             let mut collision = Collision::new(scheme, Settings { ride, ..SETTINGS });
@@ -99,7 +99,7 @@ fn two_slices_may_share_a_link() {
 
 //= docs/specs/reunion.md#REU-7 the flow path table
 #[test]
-fn a_pause_gives_a_flow_back_to_the_base() {
+fn after_a_pause_a_flow_is_routed_by_the_base() {
     //= docs/specs/reunion.md#REU-8 the fallback
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
     collision.run(6 * INTERVAL_PS, false);
@@ -118,7 +118,7 @@ fn a_pause_gives_a_flow_back_to_the_base() {
 }
 
 #[test]
-fn a_path_that_fails_gives_a_flow_back_to_the_base() {
+fn after_a_path_failure_a_flow_is_routed_by_the_base() {
     //= docs/specs/reunion.md#REU-2 source routing
     let fabric = fabric();
     let (flow, src, dst) = (fabric.flow_over(1, 0, 12), 0, 12);
@@ -148,7 +148,7 @@ fn replies_and_neighbours_are_not_counted() {
 
 //= docs/specs/reunion.md#REU-1 frame metadata
 #[test]
-fn the_first_bottleneck_is_the_one_that_is_told() {
+fn the_first_bottleneck_is_reported() {
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     let fabric = fabric();
     // Two flows of one leaf to two hosts of another, over one spine: both their first and their
@@ -164,7 +164,7 @@ fn the_first_bottleneck_is_the_one_that_is_told() {
 }
 
 #[test]
-fn a_link_is_highly_utilised_from_the_tolerance_on() {
+fn a_link_is_highly_utilised_above_the_tolerance() {
     //= docs/specs/reunion.md#REU-12 highly utilised links
     for (tolerance, listed) in [(1, [true, true]), (2, [false, true]), (3, [false, false])] {
         let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
@@ -193,7 +193,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
 }
 
 #[test]
-fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
+fn one_source_per_link_is_notified_that_of_the_last_flow() {
     //= docs/specs/reunion.md#REU-13 the flow to move
     assert_eq!(told_after_collisions(false), [1, 0]);
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
@@ -203,7 +203,7 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
 /// Links whose port numbers differ by multiples of the number of slots.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[test]
-fn links_of_one_place_are_all_told_of() {
+fn links_that_share_a_slot_are_all_reported() {
     let fabric = fabric();
     let memory = fabric.memory(3);
     let links = [3, 131, 259, 387, 515];
@@ -218,7 +218,7 @@ fn links_of_one_place_are_all_told_of() {
 /// While four other keys occupy its slots, a key is not counted, and they keep their values.
 //= docs/specs/reunion.md#REU-4 tables of an interval
 #[test]
-fn a_full_table_keeps_the_keys_that_it_has() {
+fn a_full_table_keeps_its_keys() {
     let fabric = fabric();
     let memory = fabric.memory(0);
     let table = memory.links(1);
@@ -251,7 +251,7 @@ fn a_mark_hides_no_collision() {
 /// not delayed.
 //= docs/specs/reunion.md#REU-15 rerouting
 #[test]
-fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
+fn a_rerouted_flow_is_notified_again_from_the_next_interval() {
     let fabric = fabric();
     let memory = fabric.memory(0);
     let known = flows::enter(&memory, 7 << 32, 1, SETTINGS.timeout_ps).unwrap();
@@ -285,7 +285,7 @@ proptest! {
     /// theorem 1).
     //= docs/specs/reunion.md#REU-5 the sketch
     #[test]
-    fn the_sketch_is_that_of_its_paper(flows in prop::collection::vec(0u64..5_000, 1..20_000), seed: u64) {
+    fn the_sketch_has_the_error_bound_of_its_paper(flows in prop::collection::vec(0u64..5_000, 1..20_000), seed: u64) {
         let fabric = fabric();
         let memory = fabric.memory(0);
         let mut exact: HashMap<u64, u64> = HashMap::new();
@@ -390,7 +390,7 @@ proptest! {
 }
 
 #[test]
-fn a_search_begins_anywhere() {
+fn a_path_search_starts_at_a_random_path() {
     //= docs/specs/reunion.md#REU-16 an available path
     let found = |flow| fabric().find(flow).unwrap();
     let all: HashSet<u32> = (0..64).map(found).collect();
@@ -398,7 +398,7 @@ fn a_search_begins_anywhere() {
 }
 
 #[test]
-fn intervals_have_numbers_that_come_again() {
+fn interval_numbers_wrap() {
     //= docs/specs/reunion.md#REU-3 intervals end with a frame
     let fabric = fabric();
     let memory = fabric.memory(0);

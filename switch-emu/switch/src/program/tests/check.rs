@@ -33,7 +33,7 @@ fn every_program_of_the_objects_is_checked() {
 }
 
 #[test]
-fn a_refused_program_is_told_with_the_verifiers_words() {
+fn a_rejected_program_is_reported_with_the_verifiers_message() {
     if loaded().is_none() {
         return;
     }

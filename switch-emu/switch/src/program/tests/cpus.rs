@@ -14,7 +14,7 @@ const FRAMES: u64 = 2_000;
 
 /// Every frame is counted, and no two frames use the same value of a pointer.
 #[test]
-fn senders_at_once_lose_no_frame_and_no_turn() {
+fn concurrent_senders_lose_no_frame_and_no_pointer_value() {
     //= docs/specs/switching.md#SWC-5 pointers
     let Some(mut program) = loaded() else { return };
     for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel()) {
@@ -49,7 +49,7 @@ const AHEAD: u64 = 1;
 /// Two CPUs send more to one port than its rate, in lockstep: the port marks, trims and forwards as
 /// many frames as with one CPU that receives all frames in order.
 #[test]
-fn a_port_that_two_cpus_hammer_does_as_the_model() {
+fn a_port_loaded_by_two_cpus_agrees_with_the_model() {
     //= docs/specs/virtual-queue.md#VQ-12 several CPUs
     let Some(mut program) = loaded() else { return };
     let fabric = Fabric { routes: vec![routes(0, &[0])], ..fabric() };

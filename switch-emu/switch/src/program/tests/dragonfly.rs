@@ -126,7 +126,7 @@ fn groups(path: &[usize]) -> Vec<usize> {
 }
 
 #[test]
-fn valiant_goes_over_every_third_group_alike() {
+fn valiant_uses_all_third_groups_equally() {
     //= docs/specs/switching.md#SWC-30 over a third group
     let fabric = fabric(Scheme::Valiant);
     let both = Both::new(&fabric);
@@ -155,7 +155,7 @@ fn valiant_goes_over_every_third_group_alike() {
 }
 
 #[test]
-fn ugal_takes_the_shortest_way_where_nothing_waits() {
+fn ugal_takes_the_shortest_path_without_queues() {
     //= docs/specs/switching.md#SWC-31 choice of the detour
     let fabric = fabric(Scheme::Ugal);
     let both = Both::new(&fabric);
@@ -201,7 +201,7 @@ fn ugal_compares_queues_times_links() {
 }
 
 #[test]
-fn no_note_leads_astray() {
+fn invalid_notes_do_not_misroute_frames() {
     //= docs/specs/switching.md#SWC-32 invalid notes
     for scheme in [Scheme::Valiant, Scheme::Ugal] {
         let fabric = fabric(scheme);
@@ -261,7 +261,7 @@ fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
 /// the data, also without the cable between groups 1 and 2, where the paths over group 2 cross some
 /// switches twice.
 #[test]
-fn flowcuts_keep_their_way_over_a_third_group() {
+fn flowcuts_keep_their_path_over_a_third_group() {
     //= docs/specs/switching.md#SWC-2 one implementation
     //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     //= docs/specs/flowcut-switch.md#FCS-11 detours

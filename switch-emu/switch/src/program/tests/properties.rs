@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn what_comes_out_parses(frames in vec(ours(), 1..200)) {
+    fn resulting_frames_are_valid(frames in vec(ours(), 1..200)) {
         let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
         for frame in &frames {
             let (verdict, out) = switch.run(frame);
@@ -98,14 +98,14 @@ proptest! {
     }
 
     #[test]
-    fn noise_never_panics(frames in vec(vec(any::<u8>(), 0..300), 1..50)) {
+    fn random_bytes_never_panic(frames in vec(vec(any::<u8>(), 0..300), 1..50)) {
         let switch = NativeSwitch::new(&ChassisSpec::whole(&fabric())).expect("a valid fabric");
         frames.iter().for_each(|frame| drop(switch.run(frame)));
     }
 
     //= docs/specs/switch.md#SW-8 random decisions
     #[test]
-    fn the_same_frames_have_the_same_fate(frames in vec(ours(), 1..100)) {
+    fn the_same_frames_have_the_same_verdicts(frames in vec(ours(), 1..100)) {
         let fate = || {
             let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
             frames.iter().map(|frame| switch.run(frame)).collect::<Vec<_>>()

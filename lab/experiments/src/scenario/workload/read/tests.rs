@@ -16,7 +16,7 @@ fn parse(topology: &str, workload: &str) -> Result<Scenario, Mistake> {
 const LEAVES: &str = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 4";
 
 #[test]
-fn partners_are_read_with_their_defaults() {
+fn partner_workloads_are_read_with_their_defaults() {
     let of = |workload: &str| match parse(LEAVES, workload).unwrap().workloads.remove(0).pattern {
         Pattern::PartnerAfterPartner(partners) => partners,
         other => panic!("{other:?}"),
@@ -45,7 +45,7 @@ fn partners_are_read_with_their_defaults() {
 }
 
 #[test]
-fn mistakes_about_partners_say_where_and_what_is_allowed() {
+fn errors_in_partner_workloads_have_a_position_and_the_allowed_values() {
     let one_leaf = "kind = \"graph\"
 hosts = [\"a\", \"b\"]
 switches = [\"s\"]
@@ -97,7 +97,7 @@ fn one_workload_or_several_are_read() {
 }
 
 #[test]
-fn an_assignment_reaches_a_workload_that_stands_alone_and_one_of_several() {
+fn an_assignment_changes_a_single_workload_and_one_of_several() {
     let mut document = Document::parse(
         Path::new("x.toml"),
         &format!("name = \"x\"\n[topology]\n{LEAVES}\n[workload]\nkind = \"tornado\"\nbytes = 9"),
@@ -112,7 +112,7 @@ fn an_assignment_reaches_a_workload_that_stands_alone_and_one_of_several() {
 }
 
 #[test]
-fn mistakes_about_workloads_say_where_and_what_is_allowed() {
+fn errors_in_workloads_have_a_position_and_the_allowed_values() {
     let reduce = |more: &str| format!("[[workload]]\nkind = \"all-reduce\"\nbytes = 80\n{more}");
     let poisson = |more: &str| format!("[workload]\nkind = \"poisson\"\nload = 0.5\n{more}");
     // The text, a part of the line at which the error is reported, and a part of the message.
