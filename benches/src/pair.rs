@@ -44,9 +44,9 @@ impl Source for InFrames {
 
 /// A sink that reads a word of each packet.
 #[derive(Debug)]
-struct Look;
+struct ReadWord;
 
-impl Sink for Look {
+impl Sink for ReadWord {
     fn take(&mut self, piece: &Lent<'_>) {
         black_box(piece.payload.first_chunk::<8>());
     }
@@ -210,5 +210,5 @@ fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> End
     // A thread that relays frames may wait for its CPU for longer than a path's timeouts.
     let config = config.with_give_up(Duration::from_secs(60));
     let endpoint = Endpoint::new(device, config).expect("a valid configuration");
-    if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
+    if load.in_place { endpoint.with_sink(Box::new(ReadWord)) } else { endpoint }
 }

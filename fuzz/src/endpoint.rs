@@ -17,8 +17,8 @@ const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 400;
 const FRAME: u32 = 2_048;
 /// The number of the adversary, after the hosts 1 and 2.
-const MIDDLE: u8 = 3;
-const KEPT: usize = 64;
+const ADVERSARY: u8 = 3;
+const MOST_WAITING: usize = 64;
 const OPERATIONS: usize = 300;
 const MESSAGE: usize = 20_000;
 
@@ -39,9 +39,9 @@ struct Rig {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Power {
     /// Guesses cookies, and drops, duplicates, delays and trims frames.
-    Strange,
+    Blind,
     /// Also reads and modifies frames.
-    Inside,
+    OnPath,
 }
 
 /// Input: the abilities of the adversary, then operations.
@@ -53,7 +53,7 @@ pub(crate) fn endpoint(bytes: &[u8]) {
 fn play(bytes: &[u8]) -> usize {
     let mut input = Input(bytes);
     let choices = input.byte();
-    let power = if choices & 1 == 0 { Power::Strange } else { Power::Inside };
+    let power = if choices & 1 == 0 { Power::Blind } else { Power::OnPath };
     let mut rig = Rig::new(choices);
     for _ in 0..OPERATIONS {
         if input.is_empty() {
@@ -95,7 +95,7 @@ impl Rig {
             Endpoint::new(network.attach(mac), config).expect("a valid configuration")
         };
         let endpoints = [endpoint(1), endpoint(2)];
-        let middle = network.attach(host(MIDDLE).mac);
+        let middle = network.attach(host(ADVERSARY).mac);
         Self {
             network,
             endpoints,
@@ -138,7 +138,7 @@ impl Rig {
                 frame
             }),
             9 => self.forge(input, power),
-            10 if power == Power::Inside => self.change(input),
+            10 if power == Power::OnPath => self.change(input),
             11 => self.close(input),
             12 => {
                 let length = usize::from(input.byte());
@@ -154,7 +154,7 @@ impl Rig {
 
     fn connect(&mut self, input: &mut Input<'_>) {
         let from = usize::from(input.byte() & 1);
-        let to = Peer { address: host(2 - from as u8).address, ..host(MIDDLE) };
+        let to = Peer { address: host(2 - from as u8).address, ..host(ADVERSARY) };
         if let Ok(connection) = self.endpoints[from].connect(self.now, to, None) {
             self.connections.push((from, connection));
         }
@@ -190,12 +190,12 @@ impl Rig {
         self.transmit(&frame);
     }
 
-    /// Sends a forged frame; with [`Power::Inside`] for the connection of a frame that passed.
+    /// Sends a forged frame; with [`Power::OnPath`] for the connection of a frame that passed.
     fn forge(&mut self, input: &mut Input<'_>, power: Power) {
         let to = input.byte() & 1;
-        let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
+        let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(ADVERSARY), host(1 + to)) };
         let mut common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
-        if power == Power::Inside
+        if power == Power::OnPath
             && let Some(place) = input.index(self.seen.len())
             && let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT)
         {
@@ -248,14 +248,14 @@ impl Rig {
             // The destination is determined by the IP address, because the rest may be sealed.
             let for_second = frame.get(v4::DST..v4::UDP) == Some(&[10, 0, 0, 2]);
             frame[..6].copy_from_slice(&host(1 + u8::from(for_second)).mac);
-            frame[6..12].copy_from_slice(&host(MIDDLE).mac);
-            if self.seen.len() < KEPT {
+            frame[6..12].copy_from_slice(&host(ADVERSARY).mac);
+            if self.seen.len() < MOST_WAITING {
                 self.seen.push(frame.clone());
             }
             self.waiting.push(frame);
         }
         // The oldest frames beyond this number are dropped.
-        let surplus = self.waiting.len().saturating_sub(4 * KEPT);
+        let surplus = self.waiting.len().saturating_sub(4 * MOST_WAITING);
         self.waiting.drain(..surplus);
         self.middle.flush().expect("its link is up");
     }
@@ -267,7 +267,7 @@ impl Rig {
                 if let EndpointEvent::Received { data, .. } = event {
                     self.received += 1;
                     let is_sound = data.len() <= MESSAGE && data == content(data.len());
-                    assert!(power == Power::Inside || is_sound, "{} bytes that no host sent", data.len());
+                    assert!(power == Power::OnPath || is_sound, "{} bytes that no host sent", data.len());
                 }
             }
             assert!(endpoint.connections() <= 4);

@@ -21,13 +21,13 @@ pub(crate) fn frame(bytes: &[u8]) {
         assert_eq!(class, Some(frame.envelope.dst.is_ipv6()));
         let Parsed::Ours(headers) = seen else { panic!("accepted by a host, rejected by a switch: {seen:?}") };
         assert_eq!((headers.ttl, headers.dscp), (frame.envelope.ttl, frame.envelope.dscp));
-        again(bytes);
+        check_round_trip(bytes);
     }
-    believed(bytes);
+    check_seal(bytes);
 }
 
 /// Checks that a sealed frame is accepted by all parsers, and rejected with an invalid tag.
-fn believed(bytes: &[u8]) {
+fn check_seal(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
     assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
     if let Ok(Some(frame)) = open(&mut copy, Ports::DEFAULT, |_| true) {
@@ -39,7 +39,7 @@ fn believed(bytes: &[u8]) {
 }
 
 /// Checks that a parsed frame does not change when it is emitted and parsed again.
-fn again(bytes: &[u8]) {
+fn check_round_trip(bytes: &[u8]) {
     let Ok(Some(frame)) = parse(bytes, Ports::DEFAULT) else { return };
     if frame.trimmed {
         return;

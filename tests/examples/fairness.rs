@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use spray_switch::RunError;
 use spray_tests::content::Content;
-use spray_tests::real_network::{CUBIC, Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
+use spray_tests::real_network::{
+    CUBIC, Candidate, CompetingFlows, Contender, Rounds, Shares, beside, jain, latency, two_transfers,
+};
 use spray_tests::routers::{RouterQueue, Routers};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
@@ -25,27 +27,29 @@ const QUEUES: [(&str, RouterQueue); 5] = [
     ("1 MB", RouterQueue::unmarked(1_000_000)),
     ("250 kB, RED", RouterQueue::RED),
 ];
-const RIVALS: [(&str, Rivals<'_>); 3] = [
-    ("CUBIC", Rivals { each: EACH, control: "cubic", ecn: false }),
-    ("CUBIC with ECN", Rivals { each: EACH, control: "cubic", ecn: true }),
-    ("BBR", Rivals { each: EACH, control: "bbr", ecn: false }),
+const COMPETING: [(&str, CompetingFlows<'_>); 3] = [
+    ("CUBIC", CompetingFlows { each: EACH, control: "cubic", ecn: false }),
+    ("CUBIC with ECN", CompetingFlows { each: EACH, control: "cubic", ecn: true }),
+    ("BBR", CompetingFlows { each: EACH, control: "bbr", ecn: false }),
 ];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [spray, bytes, rounds, queues, rivals] = arguments.as_slice() else { panic!("{USAGE}") };
+    let [spray, bytes, rounds, queues, competing] = arguments.as_slice() else { panic!("{USAGE}") };
     let (file, rounds): (_, u32) = (Content::new(bytes.parse().expect(USAGE)), rounds.parse().expect(USAGE));
     let wanted = |names: &str, name| names == "all" || names.split(',').any(|one| one == name);
-    let rivals: Vec<_> = RIVALS.into_iter().filter(|(name, _)| wanted(rivals, *name)).collect();
+    let competing: Vec<_> = COMPETING.into_iter().filter(|(name, _)| wanted(competing, *name)).collect();
     let mut routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
-    let heads: Vec<_> = rivals.iter().map(|(name, _)| *name).collect();
+    let heads: Vec<_> = competing.iter().map(|(name, _)| *name).collect();
     println!("| | | {} |\n|---|---{}|", heads.join(" | "), "|---".repeat(heads.len()));
     for (name, queue) in QUEUES.into_iter().filter(|(name, _)| wanted(queues, *name)) {
         routers.set_queue(queue).unwrap_or_else(|error| panic!("{error}"));
-        for (who, guest) in [("spray send", Guest::Spray(Path::new(spray))), ("four of CUBIC", Guest::Tcp)] {
-            let cells = rivals.iter().map(|(rival, rivals)| {
+        for (who, candidate) in [("spray send", Candidate::Spray(Path::new(spray))), ("four of CUBIC", Candidate::Tcp)]
+        {
+            let cells = competing.iter().map(|(rival, competing)| {
                 let round = |_| {
-                    let shares = beside(&routers, guest, file.path(), rivals).unwrap_or_else(|error| panic!("{error}"));
+                    let shares =
+                        beside(&routers, candidate, file.path(), competing).unwrap_or_else(|error| panic!("{error}"));
                     eprintln!("{name}, {who} beside {rival}: {shares:.0?}");
                     shares
                 };
@@ -56,13 +60,13 @@ fn main() {
     }
     let queues: Vec<_> = QUEUES.into_iter().filter(|(name, _)| wanted(queues, *name)).collect();
     drop(routers);
-    among_ours(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
-    beside_datagrams(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+    two_of_spray(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+    latency_of_datagrams(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Measures the latency of single datagrams during a transfer of each contender, over each kind of
 /// queue.
-fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
+fn latency_of_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     let file = Content::new(LONG);
     let mut routers = Routers::new()?;
     let ours = |balancer: &str| Contender::Spray(vec![format!("--balancer={balancer}")]);
@@ -99,7 +103,7 @@ fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -
 
 /// Measures two of our transfers at the same time, over each kind of queue: with the same
 /// round-trip time, and with 5 ms more for the second.
-fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
+fn two_of_spray(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     const FAR: Duration = Duration::from_millis(5);
     let file = Content::new(LONG);
     let mut routers = Routers::new()?;
@@ -110,7 +114,7 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
         let cell = || {
             let [mut ones, mut others, mut index] = [(); 3].map(|()| Rounds::default());
             for _ in 0..rounds {
-                let rates = two_of_ours(&routers, spray, file.path())?;
+                let rates = two_transfers(&routers, spray, file.path())?;
                 eprintln!("{name}, two of ours: {rates:.0?}");
                 ones.push(rates.map(|[one, _]| one));
                 others.push(rates.map(|[_, other]| other));
@@ -134,6 +138,6 @@ fn cell(rounds: &[Shares]) -> String {
     let beside = of(|shares| Some(shares.beside.iter().sum())).median();
     let alone = of(|shares| Some(shares.alone.iter().sum())).median();
     let (least, jain) = (of(|shares| Some(shares.least())), of(|shares| Some(shares.jain())).median());
-    let told = format!("{ours}, {beside:.0} of {alone:.0}, {least:.2}, {jain:.2}");
-    if least.median() < 0.5 { format!("**{told}**") } else { told }
+    let shares = format!("{ours}, {beside:.0} of {alone:.0}, {least:.2}, {jain:.2}");
+    if least.median() < 0.5 { format!("**{shares}**") } else { shares }
 }

@@ -40,7 +40,7 @@ fn main() {
             for (row, name) in contenders.iter().enumerate() {
                 let done = transfer(&routers, Path::new(spray), file.path(), &contender(name), *condition);
                 let done = done.unwrap_or_else(|error| panic!("{error}"));
-                eprintln!("{name}, {}: {:?} Mb/s\n{}", condition.name(), done.mbps, done.said);
+                eprintln!("{name}, {}: {:?} Mb/s\n{}", condition.name(), done.mbps, done.output);
                 table[row][column].push(done.mbps);
             }
         }

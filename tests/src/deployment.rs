@@ -34,9 +34,9 @@ pub fn shifted(offset: i64) -> Command {
 
 /// Applies changes to the links of the fabric `name` that match `links`; returns these links.
 pub fn links(name: &str, links: &str, changes: &[&str]) -> Vec<Value> {
-    let (code, said, errors) = run(&[&["link", "--name", name, "--json", links][..], changes].concat());
+    let (code, stdout, errors) = run(&[&["link", "--name", name, "--json", links][..], changes].concat());
     assert_eq!(code, 0, "{errors}");
-    serde_json::from_str::<Value>(&said).unwrap()["links"].as_array().unwrap().clone()
+    serde_json::from_str::<Value>(&stdout).unwrap()["links"].as_array().unwrap().clone()
 }
 
 /// Returns the sum of a field over these links.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::forged::{Forged, Forger, Shows};
+use crate::forged::{Forged, Forger, Proof};
 use crate::routers::Routers;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
@@ -21,7 +21,7 @@ use spray_wire::{
 pub const SPOOFED: [u8; 4] = [10, 2, 0, 99];
 const SPOOFED_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x99];
 /// The number of frames of the honest sender that are kept for replay.
-const KEPT: usize = 512;
+const REPLAY_FRAMES: usize = 512;
 /// Fits the MTU of the routers.
 const PAYLOAD_BYTES: u16 = 1_200;
 const FRAME_BYTES: usize = 4_096;
@@ -69,12 +69,12 @@ impl Flood {
     }
 
     /// Sends `frames` frames, each different.
-    pub fn pour(&mut self, frames: u64) {
+    pub fn send_frames(&mut self, frames: u64) {
         for _ in 0..frames {
             self.number += 1;
-            match self.seen.get(self.number as usize / 2 % KEPT) {
+            match self.seen.get(self.number as usize / 2 % REPLAY_FRAMES) {
                 Some(seen) if self.number.is_multiple_of(2) => {
-                    self.replayed += u64::from(put(&self.link, seen));
+                    self.replayed += u64::from(send_frame(&self.link, seen));
                     self.frames += 1;
                 }
                 _ => self.forge(),
@@ -86,13 +86,13 @@ impl Flood {
         // A Connect from the honest address would make the receiver answer the honest sender.
         let forged = self.forged();
         let opens = matches!(forged, Forged::Connect(..));
-        let says_honest = !opens && self.number.is_multiple_of(3);
-        let address = if says_honest { self.honest } else { SPOOFED.into() };
+        let claims_honest = !opens && self.number.is_multiple_of(3);
+        let address = if claims_honest { self.honest } else { SPOOFED.into() };
         let forger = Forger {
             from: Peer { address, mac: SPOOFED_MAC },
             honest: self.honest,
             to: self.receiver,
-            shows: Shows::Nothing,
+            proof: Proof::Nothing,
         };
         let mut space = [0; FRAME_BYTES];
         let mut bytes = forger.write(&mut space, &forged);
@@ -105,9 +105,9 @@ impl Flood {
             31 => bytes = bytes.min(14 + self.number as usize / 32 % bytes),
             _ => {}
         }
-        if put(&self.link, &space[..bytes]) {
+        if send_frame(&self.link, &space[..bytes]) {
             self.frames += 1;
-            let is_spoofed = !says_honest && !matches!(forged, Forged::Sealed(..));
+            let is_spoofed = !claims_honest && !matches!(forged, Forged::Sealed(..));
             self.spoofed_bytes += if is_spoofed { bytes as u64 } else { 0 };
         }
     }
@@ -151,7 +151,7 @@ impl Flood {
     }
 
     /// Processes the frames captured since the last call.
-    pub fn listen(&mut self) {
+    pub fn capture(&mut self) {
         let mut space = [0; FRAME_BYTES];
         loop {
             let bytes = match recv(self.link.as_raw_fd(), &mut space, MsgFlags::MSG_DONTWAIT) {
@@ -167,7 +167,7 @@ impl Flood {
             } else if from == Some(&Routers::address(0, 0).octets()) {
                 self.connection = spray_wire::peek_packet(frame, spray_wire::Ports::DEFAULT)
                     .map_or(self.connection, |(connection, _)| connection);
-                if self.seen.len() == KEPT {
+                if self.seen.len() == REPLAY_FRAMES {
                     self.seen.pop_front();
                 }
                 self.seen.push_back(frame.to_vec());
@@ -191,7 +191,7 @@ pub(crate) fn attach(link: &LinkAddr) -> nix::Result<OwnedFd> {
 }
 
 /// Sends a frame. Returns false if the socket's buffer is full.
-pub(crate) fn put(link: &OwnedFd, frame: &[u8]) -> bool {
+pub(crate) fn send_frame(link: &OwnedFd, frame: &[u8]) -> bool {
     match send(link.as_raw_fd(), frame, MsgFlags::empty()) {
         Ok(_) => true,
         Err(Errno::ENOBUFS | Errno::EAGAIN) => false,

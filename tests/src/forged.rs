@@ -27,12 +27,12 @@ pub struct Forger<'a> {
     /// The victim.
     pub to: Peer,
     /// The proof in the sender's Connects.
-    pub shows: Shows<'a>,
+    pub proof: Proof<'a>,
 }
 
 /// The proof of keys in a Connect.
 #[derive(Debug, Clone, Copy)]
-pub enum Shows<'a> {
+pub enum Proof<'a> {
     /// None.
     Nothing,
     /// The sender knows the victim's public key.
@@ -41,7 +41,7 @@ pub enum Shows<'a> {
     Key(&'a PeerTags, &'a PublicKey),
 }
 
-impl Shows<'_> {
+impl Proof<'_> {
     /// Returns the payload of a Connect with this key exchange message.
     fn payload(&self, [from, to]: [IpAddr; 2], connect: &Connect, message: &[u8]) -> Vec<u8> {
         match self {
@@ -76,9 +76,9 @@ pub enum Forged {
 }
 
 /// A seal with an invalid tag.
-struct NoSeal;
+struct InvalidSeal;
 
-impl Seal for NoSeal {
+impl Seal for InvalidSeal {
     fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
         [1; TAG_BYTES]
     }
@@ -117,11 +117,11 @@ impl Forger<'_> {
                 let at = data.header_bytes(false) + SEAL_BYTES;
                 let payload_bytes = usize::from(*payload_bytes);
                 space[at..at + payload_bytes].fill(7);
-                emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &NoSeal)
+                emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &InvalidSeal)
             }
             Forged::Connect(connect, bytes) => {
                 let message = &[9; CONNECT_BYTES][..*bytes];
-                let payload = self.shows.payload([self.from.address, self.to.address], connect, message);
+                let payload = self.proof.payload([self.from.address, self.to.address], connect, message);
                 let connect = Connect { exchange_bytes: payload.len() as u16, ..*connect };
                 emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &payload)
             }

@@ -12,7 +12,7 @@ use spray_wire::{
     parse,
 };
 
-use crate::flood::{attach, link_address, put};
+use crate::flood::{attach, link_address, send_frame};
 
 const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x66];
 const FRAME_BYTES: usize = 4_096;
@@ -94,6 +94,6 @@ impl Impostor {
         };
         let mut space = [0; FRAME_BYTES];
         let bytes = emit(&mut space, &envelope, &common, body, &[]).unwrap();
-        put(&self.link, &space[..bytes]);
+        send_frame(&self.link, &space[..bytes]);
     }
 }

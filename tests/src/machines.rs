@@ -85,16 +85,16 @@ impl Machines {
     pub fn switch(&self, more: &[&str]) -> Value {
         let arguments = self.arguments();
         let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        let (code, said, errors) = run(&all);
+        let (code, stdout, errors) = run(&all);
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
-        serde_json::from_str(&said).unwrap()
+        serde_json::from_str(&stdout).unwrap()
     }
 
     /// Returns the state of the fabric as reported by `spray switch`.
     pub fn shown(&self) -> Value {
-        let (code, said, errors) = run(&["switch", "--json", "--name", &self.name]);
+        let (code, stdout, errors) = run(&["switch", "--json", "--name", &self.name]);
         assert_eq!(code, 0, "{errors}");
-        serde_json::from_str(&said).unwrap()
+        serde_json::from_str(&stdout).unwrap()
     }
 
     /// Applies changes to the links that match `links`; returns these links.
@@ -130,10 +130,10 @@ impl Machines {
 
     /// Removes the switches, and checks that the machine is restored. Returns the report.
     pub fn down(&self) -> Value {
-        let (code, said, errors) = run(&["down", "--json", &self.name]);
-        assert!(code == 0 && said.contains(&self.name), "{errors}");
+        let (code, stdout, errors) = run(&["down", "--json", &self.name]);
+        assert!(code == 0 && stdout.contains(&self.name), "{errors}");
         self.assert_as_it_was();
-        serde_json::from_str(&said).unwrap()
+        serde_json::from_str(&stdout).unwrap()
     }
 }
 

@@ -15,13 +15,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crate::routers::{Changes, Meddling, Routers};
+use crate::routers::{Changes, Interference, Routers};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_switch::RunError;
 
-pub use self::beside::{Guest, Rivals, Shares, beside, jain};
+pub use self::beside::{Candidate, CompetingFlows, Shares, beside, jain};
 pub use self::latency::{Latency, latency};
-pub use self::ours::two_of_ours;
+pub use self::ours::two_transfers;
 pub use self::rounds::Rounds;
 use crate::running::Running;
 
@@ -160,7 +160,7 @@ pub struct Transfer {
     /// Payload rate in Mb/s; `None` if the transfer failed.
     pub mbps: Option<f64>,
     /// The output of the sender.
-    pub said: String,
+    pub output: String,
 }
 
 /// The spine that is changed.
@@ -203,7 +203,7 @@ pub fn transfer(
 
 /// Applies a condition that lasts for the whole transfer.
 fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, RunError> {
-    let on_all = |meddling| (0..Routers::SPINES).try_for_each(|spine| routers.meddle(spine, meddling));
+    let on_all = |interference| (0..Routers::SPINES).try_for_each(|spine| routers.interfere(spine, interference));
     match condition {
         Condition::Healthy | Condition::Silent | Condition::HalfLost | Condition::Withdrawn => {}
         Condition::Slow => routers.set_spine(SPINE, routers.rate_bps() / 10, 0.0)?,
@@ -213,13 +213,13 @@ fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, Run
         Condition::Jitter => return routers.jitter().map(Some),
         Condition::Rerouted => return routers.reroute().map(Some),
         Condition::Far => return routers.delay(SPINE, Duration::from_millis(5)).map(Some),
-        Condition::ShortOnly => routers.meddle(SPINE, Meddling::DropsLonger(1000))?,
-        Condition::Ports => on_all(Meddling::DropsPorts(1))?,
-        Condition::Policed => on_all(Meddling::Polices(50_000))?,
-        Condition::Pauses => on_all(Meddling::Pauses { every_ms: 100, for_ms: 2 })?,
-        Condition::Twice => on_all(Meddling::Repeats(0.02))?,
-        Condition::Cleared => routers.meddle(SPINE, Meddling::Clears)?,
-        Condition::Marked => routers.meddle(SPINE, Meddling::Marks)?,
+        Condition::ShortOnly => routers.interfere(SPINE, Interference::DropsLonger(1000))?,
+        Condition::Ports => on_all(Interference::DropsPorts(1))?,
+        Condition::Policed => on_all(Interference::Polices(50_000))?,
+        Condition::Pauses => on_all(Interference::Pauses { every_ms: 100, for_ms: 2 })?,
+        Condition::Twice => on_all(Interference::Repeats(0.02))?,
+        Condition::Cleared => routers.interfere(SPINE, Interference::Clears)?,
+        Condition::Marked => routers.interfere(SPINE, Interference::Marks)?,
         Condition::OneWayBack => routers.return_over(SPINE)?,
     }
     Ok(None)
@@ -275,15 +275,15 @@ fn by_spray(
         std::thread::sleep(Duration::from_millis(10));
     }
     let _ = sender.0.kill();
-    let mut said = String::new();
-    let _ = sender.0.stdout.take().map(|mut pipe| pipe.read_to_string(&mut said));
-    let _ = sender.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
-    let mbps = goodput(&said);
+    let mut output = String::new();
+    let _ = sender.0.stdout.take().map(|mut pipe| pipe.read_to_string(&mut output));
+    let _ = sender.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut output));
+    let mbps = goodput(&output);
     if mbps.is_none() {
         receiver.kill();
-        said = format!("{said}\nthe receiver: {}", receiver.said());
+        output = format!("{output}\nthe receiver: {}", receiver.stderr());
     }
-    Ok(Transfer { mbps, said })
+    Ok(Transfer { mbps, output })
 }
 
 /// Starts `spray recv` with further arguments at the receiving host, and waits until it listens.
@@ -315,8 +315,8 @@ fn sender(
 }
 
 /// Parses the goodput in the sender's first line, `sent N bytes of NAME in S s: ...`, in Mb/s.
-fn goodput(said: &str) -> Option<f64> {
-    let line = said.lines().find(|line| line.starts_with("sent "))?;
+fn goodput(output: &str) -> Option<f64> {
+    let line = output.lines().find(|line| line.starts_with("sent "))?;
     let bytes: f64 = line.split(' ').nth(1)?.parse().ok()?;
     let seconds: f64 = line.split(" in ").nth(1)?.split(' ').next()?.parse().ok()?;
     Some(bytes * 8.0 / seconds / 1e6)
@@ -372,8 +372,8 @@ fn by_tunnel(routers: &Routers, spray: &Path, bytes: u64, arguments: &[String]) 
     let mut ends = tunnels(routers, spray, arguments)?;
     let done = by_kernel(routers, bytes, Kernel::Tcp(CUBIC), inner(1));
     ends.iter_mut().for_each(Running::kill);
-    let said = ends.iter_mut().map(Running::said).collect();
-    Ok(Transfer { said, ..done? })
+    let outputs = ends.iter_mut().map(Running::stderr).collect();
+    Ok(Transfer { output: outputs, ..done? })
 }
 
 /// Opens a kernel connection between the hosts. Returns the sender's end, the receiver's, and the
@@ -438,7 +438,7 @@ fn by_kernel(routers: &Routers, bytes: u64, kernel: Kernel<'_>, to: Ipv4Addr) ->
         taken
     });
     let mbps = (taken == bytes).then(|| bytes as f64 * 8.0 / begun.elapsed().as_secs_f64() / 1e6);
-    Ok(Transfer { mbps, said: String::new() })
+    Ok(Transfer { mbps, output: String::new() })
 }
 
 #[cfg(test)]
@@ -447,8 +447,8 @@ mod tests {
 
     #[test]
     fn the_goodput_is_read_from_the_first_line() {
-        let said = "sent 1000000 bytes of x in 0.010 s: 0.80 Gb/s goodput, 1400 byte payloads\n7 packets, 0 of them sent again\n";
-        assert_eq!(goodput(said), Some(800.0));
+        let output = "sent 1000000 bytes of x in 0.010 s: 0.80 Gb/s goodput, 1400 byte payloads\n7 packets, 0 of them sent again\n";
+        assert_eq!(goodput(output), Some(800.0));
         assert_eq!(goodput("spray: failed"), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::running::wait_until;
 
 /// The BPF objects held by processes of a run, by numbers, which the kernel does not reuse soon;
 /// and the state before the run.
-pub struct Remains {
+pub struct BpfObjects {
     programs: BTreeSet<u32>,
     maps: BTreeSet<u32>,
     links: BTreeSet<u32>,
@@ -18,17 +18,17 @@ pub struct Remains {
     interfaces: BTreeSet<String>,
 }
 
-impl Remains {
+impl BpfObjects {
     /// Records the state before a run.
     pub fn before() -> Self {
         let (programs, maps, links) = Default::default();
-        let own = held(std::process::id()).into_iter().collect();
+        let own = objects_of(std::process::id()).into_iter().collect();
         Self { programs, maps, links, own, interfaces: interfaces() }
     }
 
     /// Records the objects that a process holds now.
     pub fn note(&mut self, process: u32) {
-        for held in held(process).into_iter().filter(|held| !self.own.contains(held)) {
+        for held in objects_of(process).into_iter().filter(|held| !self.own.contains(held)) {
             match &*held.0 {
                 "prog_id" => self.programs.insert(held.1),
                 "map_id" => self.maps.insert(held.1),
@@ -58,7 +58,7 @@ fn interfaces() -> BTreeSet<String> {
 }
 
 /// Returns the BPF objects that a process holds, each with the name of its number.
-fn held(process: u32) -> Vec<(String, u32)> {
+fn objects_of(process: u32) -> Vec<(String, u32)> {
     let entries = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
     // A descriptor may be closed, or the process may end, in between.
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());

@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 pub use self::changes::Changes;
-pub use self::program::Meddling;
+pub use self::program::Interference;
 use self::program::{RouterProgram, Uplink};
 use spray_switch::netns::{Namespace, sysctl};
 use spray_switch::{RunError, links, prefix};
@@ -75,7 +75,7 @@ impl Routers {
     /// The name of the sending host's second interface.
     pub const SECOND: &str = "eth1";
     /// The name of the router's interface toward the second one.
-    const MORE: &str = "more";
+    const SECOND_GATEWAY: &str = "more";
     /// The number of addresses of a host, all on one interface: MPTCP uses each as a path.
     pub const ADDRESSES: u8 = 8;
     /// The burst of a spine's shaper, in bytes.
@@ -131,7 +131,7 @@ impl Routers {
     /// and default route.
     pub fn add_interface(&self) -> Result<(), RunError> {
         let (host, leaf) = (&self.hosts[0], &self.leaves[0]);
-        join(host, Self::SECOND, leaf, Self::MORE, 1)?;
+        join(host, Self::SECOND, leaf, Self::SECOND_GATEWAY, 1)?;
         let rule = format!("ip rule add iif more lookup {}", Self::DELAYS);
         run_in(leaf, &format!("ip address add 10.1.0.129/25 dev more\nip link set more up\n{rule}"))?;
         let address = "ip address add 10.1.0.200/25 dev eth1\nip link set eth1 up gso_max_segs 1";
@@ -156,7 +156,7 @@ impl Routers {
 
     /// Returns the bytes that the sender's leaf has received from the sending host: by its first
     /// interface, and by its second.
-    pub fn arrived(&self) -> Result<[u64; 2], RunError> {
+    pub fn received_bytes(&self) -> Result<[u64; 2], RunError> {
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
         let counters =
             self.leaves[0].run(read)?.map_err(|source| RunError::io("reading an interface's counters", source))?;
@@ -164,7 +164,7 @@ impl Routers {
             let line = counters.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
             line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
         };
-        Ok([of(Self::GATEWAY), of(Self::MORE)])
+        Ok([of(Self::GATEWAY), of(Self::SECOND_GATEWAY)])
     }
 
     /// Restores all uplinks and routes.
@@ -197,15 +197,15 @@ impl Routers {
 
     /// Applies an interference to both directions through a spine, with its normal rate and no
     /// random loss.
-    pub fn meddle(&self, spine: usize, meddling: Meddling) -> Result<(), RunError> {
-        let uplink = Uplink { meddling, ..self.queue.uplink() };
+    pub fn interfere(&self, spine: usize, interference: Interference) -> Result<(), RunError> {
+        let uplink = Uplink { interference, ..self.queue.uplink() };
         (0..2).try_for_each(|side| self.set(side, spine, uplink))
     }
 
     fn set(&self, side: usize, spine: usize, uplink: Uplink) -> Result<(), RunError> {
         self.uplinks[side][spine].set(&uplink)?;
-        let queue = match uplink.meddling {
-            Meddling::Polices(_) => "pfifo limit 1000".into(),
+        let queue = match uplink.interference {
+            Interference::Polices(_) => "pfifo limit 1000".into(),
             _ => self.queue.shaper(uplink.rate_bps),
         };
         run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {queue}"))
@@ -244,7 +244,7 @@ impl RouterQueue {
     /// Returns a healthy uplink with this queue.
     fn uplink(self) -> Uplink {
         let Self { rate_bps, mark_bytes, red_bytes, .. } = self;
-        Uplink { rate_bps, mark_bytes, red_bytes, loss: 0.0, meddling: Meddling::None }
+        Uplink { rate_bps, mark_bytes, red_bytes, loss: 0.0, interference: Interference::None }
     }
 
     /// Returns the arguments of `tc` for a token bucket of this rate.
@@ -320,8 +320,8 @@ fn run_in(namespace: &Namespace, commands: &str) -> Result<(), RunError> {
             stdin.write_all(commands.as_bytes())?;
         }
         let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(format!("`{commands}`: {said}"))) }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(format!("`{commands}`: {stderr}"))) }
     };
     namespace.run(shell)?.map_err(|source| RunError::io("setting up a router with iproute2", source))
 }

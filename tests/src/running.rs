@@ -29,10 +29,10 @@ pub struct Running(pub Child);
 /// The maximum time to wait for an event on a slow and busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits until `is_so` returns true.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until `condition` returns true.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -45,15 +45,15 @@ impl Running {
     }
 
     /// Waits until this process, with a pipe as standard error, has written a line that contains
-    /// `said_so`.
-    pub fn until(mut self, said_so: &str) -> Self {
+    /// `text`.
+    pub fn until(mut self, text: &str) -> Self {
         let stderr = self.0.stderr.as_mut().expect("a piped standard error");
         // Reads no further than that line.
-        let (mut said, mut byte) = (Vec::new(), [0]);
-        while !(said.ends_with(b"\n") && String::from_utf8_lossy(&said).contains(said_so)) {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while !(line.ends_with(b"\n") && String::from_utf8_lossy(&line).contains(text)) {
             let ended = stderr.read(&mut byte).unwrap() == 0;
-            assert!(!ended, "it ended: {}", String::from_utf8_lossy(&said));
-            said.extend(byte);
+            assert!(!ended, "it ended: {}", String::from_utf8_lossy(&line));
+            line.extend(byte);
         }
         self
     }
@@ -83,7 +83,7 @@ impl Running {
     }
 
     /// Returns its standard error after it has ended.
-    pub fn said(&mut self) -> String {
+    pub fn stderr(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut stderr) = self.0.stderr.take() {
             stderr.read_to_string(&mut text).unwrap_or_default();

@@ -49,12 +49,12 @@ fn all_are_compared_on_packets() {
     command.arg("run").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(out.path());
     command.args(["--balancer", "ecmp", "--balancer", "reps"]);
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}\n{error}");
+    let (stdout, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{error}");
     let table = out.read("runs.csv");
     let overview = out.path().join("report.html").is_file();
     assert_eq!(table.lines().count(), 3, "{table}");
     let has_line = |balancer: &str| table.lines().any(|line| line.contains(&format!(",{balancer},")));
     assert!(has_line("ecmp") && has_line("reps"), "{table}");
-    assert!(overview && said.contains("verified") && error.contains("[2/2] reps"), "{said}\n{error}");
+    assert!(overview && stdout.contains("verified") && error.contains("[2/2] reps"), "{stdout}\n{error}");
 }

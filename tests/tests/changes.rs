@@ -9,7 +9,7 @@ use spray_test_support::{Folder, Pair, text};
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
-use super::interfaces::{BYTES, Namespace, PEER, ip, meanwhile, receive, send, shown};
+use super::interfaces::{BYTES, Namespace, PEER, ip, receive, send, shown, transfer_during};
 
 #[test]
 fn a_server_outlives_its_link_and_serves_the_next_client() {
@@ -32,7 +32,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
         let mut first = start(0, client);
         std::thread::sleep(Duration::from_secs(1));
         ip(&pair, 1, "link set eth0 down");
-        assert_eq!(first.end().code(), Some(1), "{}", first.said());
+        assert_eq!(first.end().code(), Some(1), "{}", first.stderr());
         std::thread::sleep(Duration::from_secs(1));
         ip(&pair, 1, "link set eth0 up");
         let next = match server[0] {
@@ -41,7 +41,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
         };
         let goes_on = running.is_running();
         running.kill();
-        assert!(next.success() && goes_on, "{server:?}: {}", running.said());
+        assert!(next.success() && goes_on, "{server:?}: {}", running.stderr());
     }
 }
 
@@ -56,15 +56,15 @@ fn a_transfer_continues_when_an_ethernet_address_changes() {
     let Some(_turn) = shared_turn() else { return };
     let change = |pair: &Pair, side: usize| ip(pair, side, "link set eth0 address 02:00:00:00:77:01");
     for side in [0, 1] {
-        let (arrived, said) = meanwhile("", |pair| change(pair, side));
-        assert!(arrived, "{said:?}");
+        let (arrived, outputs) = transfer_during("", |pair| change(pair, side));
+        assert!(arrived, "{outputs:?}");
     }
-    let (arrived, said) = meanwhile("", |pair| {
+    let (arrived, outputs) = transfer_during("", |pair| {
         ip(pair, 0, "link set eth0 down");
         change(pair, 0);
         ip(pair, 0, "link set eth0 up");
     });
-    assert!(arrived, "{said:?}");
+    assert!(arrived, "{outputs:?}");
 }
 
 /// Also without routes in the kernel.
@@ -91,8 +91,8 @@ fn a_wrong_permanent_neighbour_entry_is_reported() {
     let named = format!(
         "frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if that is wrong, `ip neigh del {PEER}"
     );
-    let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &entry));
-    assert!(!arrived && said.contains(&named), "{said}");
+    let (arrived, [stderr, _]) = transfer_during("", |pair| ip(pair, 0, &entry));
+    assert!(!arrived && stderr.contains(&named), "{stderr}");
     let pair = Pair::new("permanent").unwrap();
     ip(&pair, 0, &entry);
     for device in ["--interface eth0", "--device udp"] {
@@ -105,12 +105,13 @@ fn a_wrong_permanent_neighbour_entry_is_reported() {
 fn a_renamed_interface_keeps_working_and_a_moved_one_ends_the_command() {
     let Some(_turn) = shared_turn() else { return };
     for side in [0, 1] {
-        let (arrived, said) = meanwhile("", |pair| ip(pair, side, "link set eth0 name eth9"));
-        assert!(arrived, "{said:?}");
+        let (arrived, outputs) = transfer_during("", |pair| ip(pair, side, "link set eth0 name eth9"));
+        assert!(arrived, "{outputs:?}");
     }
     let elsewhere = Namespace::new("elsewhere");
-    let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
-    assert!(!arrived && said.contains("interface eth0 was removed, or spray's XDP program was detached"), "{said}");
+    let (arrived, [stderr, _]) =
+        transfer_during("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
+    assert!(!arrived && stderr.contains("interface eth0 was removed, or spray's XDP program was detached"), "{stderr}");
 }
 
 /// The peer is reachable only through a rule by source.
@@ -167,8 +168,8 @@ fn the_sender_of_an_icmp_error_is_named_immediately() {
         let named = format!("{by} answers by ICMP that frames to {to} do not arrive: {why}");
         for device in ["--interface eth0", "--device udp"] {
             let sent = send(&pair, Path::new("/proc/self/status"), &format!("{device} --timeout 1 --to {to}"));
-            let said = text(&sent.stderr);
-            assert!(sent.status.code() == Some(1) && said.matches(&named).count() == 2, "{device}: {said}");
+            let stderr = text(&sent.stderr);
+            assert!(sent.status.code() == Some(1) && stderr.matches(&named).count() == 2, "{device}: {stderr}");
         }
     }
 }

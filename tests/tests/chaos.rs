@@ -17,7 +17,7 @@ fn what_is_reported_as_delivered_has_arrived() {
     let Some(_turn) = turn() else { return };
     let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
     let (seed, seconds) = (number("CHAOS_SEED", 1), number("CHAOS_SECONDS", 120));
-    let mut told = Told { seed, seconds, episodes: Vec::new() };
+    let mut hint = ReproductionHint { seed, seconds, episodes: Vec::new() };
     let begun = Instant::now();
     let mut run = Run::new(seed);
     // Failing transfers take longer than planned: the end of the list may be omitted.
@@ -27,22 +27,22 @@ fn what_is_reported_as_delivered_has_arrived() {
             break;
         }
         eprintln!("{:?}: {episode:?}", begun.elapsed());
-        told.episodes.push(episode.clone());
+        hint.episodes.push(episode.clone());
         run.episode(&episode);
     }
     let figures = run.finish();
-    eprintln!("seed {seed}, {} episodes in {:?}: {figures:#?}", told.episodes.len(), begun.elapsed());
-    assert!(figures.transfers[0] > told.episodes.len() as u64, "too few events");
+    eprintln!("seed {seed}, {} episodes in {:?}: {figures:#?}", hint.episodes.len(), begun.elapsed());
+    assert!(figures.transfers[0] > hint.episodes.len() as u64, "too few events");
 }
 
 /// Prints how to repeat a run that fails.
-struct Told {
+struct ReproductionHint {
     seed: u64,
     seconds: u64,
     episodes: Vec<Episode>,
 }
 
-impl Drop for Told {
+impl Drop for ReproductionHint {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("CHAOS_SEED={} CHAOS_SECONDS={} repeats it. What happened:", self.seed, self.seconds);

@@ -25,9 +25,9 @@ impl Fabric {
     fn up(offset: i64) -> Self {
         let (name, scenario) = (format!("clocks-{}", std::process::id()), scenarios().join("pod.toml"));
         let arguments = ["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"];
-        let (code, said, errors) = run_by(shifted(offset), &arguments);
+        let (code, stdout, errors) = run_by(shifted(offset), &arguments);
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
-        Self { name, shown: serde_json::from_str(&said).unwrap() }
+        Self { name, shown: serde_json::from_str(&stdout).unwrap() }
     }
 
     fn namespace(&self, host: usize) -> &str {
@@ -130,12 +130,14 @@ fn delays_rates_and_link_states_do_not_depend_on_the_clock_of_the_process() {
 fn boxes_with_different_clocks_work_together() {
     let Some(_turn) = turn() else { return };
     let boxes = Boxes::new("shifted");
-    let play = |(switch, offset): (&str, i64)| {
-        let (code, said, errors) = boxes.play_by(shifted(offset), switch, &[]);
-        assert!(code == 0 && errors.is_empty(), "{switch}: {said}{errors}");
+    let start = |(switch, offset): (&str, i64)| {
+        let (code, stdout, errors) = boxes.start_by(shifted(offset), switch, &[]);
+        assert!(code == 0 && errors.is_empty(), "{switch}: {stdout}{errors}");
     };
-    SWITCHES.into_iter().zip([18_500_000, -60, 1_000, 0]).for_each(play);
-    wait_until("the boxes to receive each other's messages", || SWITCHES.iter().all(|switch| boxes.hears(switch)));
+    SWITCHES.into_iter().zip([18_500_000, -60, 1_000, 0]).for_each(start);
+    wait_until("the boxes to receive each other's messages", || {
+        SWITCHES.iter().all(|switch| boxes.is_connected(switch))
+    });
     boxes.exchange(0, 2, false, 100_000);
     boxes.exchange(3, 1, true, 100_000);
     boxes.links("spine0", "spine0->leaf1", &["down"]);
@@ -144,10 +146,10 @@ fn boxes_with_different_clocks_work_together() {
     boxes.links("spine0", "spine0->leaf1", &["up"]);
     boxes.links("leaf1", "leaf1->spine0", &["up"]);
     boxes.assert_by_both();
-    assert_eq!(run(&["down", &boxes.place("spine0")]).0, 0);
-    wait_until("leaf0 to detect the failure of spine0", || !boxes.hears("leaf0"));
+    assert_eq!(run(&["down", &boxes.namespace("spine0")]).0, 0);
+    wait_until("leaf0 to detect the failure of spine0", || !boxes.is_connected("leaf0"));
     boxes.assert_only_by("spine1");
-    play(("spine0", -60));
+    start(("spine0", -60));
     boxes.assert_by_both();
     boxes.down();
 }

@@ -279,8 +279,8 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
     for (step, host) in (0..steps).flat_map(|step| (0..hosts).map(move |host| (step, host))) {
         let (id, next) = (step * hosts + host + 1, (host + 1) % hosts);
         let start = if step == 0 { "start 0".into() } else { format!("trigger {}", (step - 1) * hosts + host + 1) };
-        let tells = (step + 1 < steps).then(|| format!(" recv_done_trigger {}", step * hosts + next + 1));
-        matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", tells.unwrap_or_default());
+        let signal = (step + 1 < steps).then(|| format!(" recv_done_trigger {}", step * hosts + next + 1));
+        matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", signal.unwrap_or_default());
     }
     (1..=(steps - 1) * hosts).for_each(|trigger| matrix += &format!("trigger id {trigger} oneshot\n"));
     scenario.workloads[0].pattern =

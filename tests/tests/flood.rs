@@ -64,7 +64,7 @@ fn arrives(sealed: bool) {
         memory_kib = memory_kib.max(receiving.kib("VmHWM:"));
     }
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.code() == Some(0), "{}{}", sending.said(), receiving.said());
+    assert!(sent.success() && received.code() == Some(0), "{}{}", sending.stderr(), receiving.stderr());
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "no other files are left");
     let Flood { frames, replayed, spoofed_bytes, answered_bytes, .. } = flood;
@@ -83,7 +83,7 @@ fn arrives(sealed: bool) {
 
 /// Sends the flood of one millisecond.
 fn wave(flood: &mut Flood) {
-    flood.pour(RATE);
-    flood.listen();
+    flood.send_frames(RATE);
+    flood.capture();
     std::thread::sleep(Duration::from_millis(1));
 }

@@ -48,7 +48,7 @@ fn a_folder_arrives_and_the_sender_reports_what_was_accepted() {
     fs::set_permissions(tree.join("a/7"), fs::Permissions::from_mode(0o700)).unwrap();
     let mut receiving = receive(&routers, &out);
     let mut sending = send(&routers, &tree);
-    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(is_same(&tree, &out.join("tree")));
     assert_eq!(fs::metadata(out.join("tree/a/7")).unwrap().permissions().mode() & 0o777, 0o700);
     let report = report(&mut sending);
@@ -70,13 +70,13 @@ fn rejected_files_are_named_and_the_others_arrive() {
     let mut receiving = receive(&routers, &out);
     let mut sending = send(&routers, &tree);
     assert_eq!((sending.end().code(), receiving.end().code()), (Some(1), Some(1)));
-    let said = sending.said();
+    let stderr = sending.stderr();
     for part in [
         "skipped tree/link: a symbolic link",
         "not sent: tree/there: the receiver refused it: there exists already",
         "1 of 3 files and folders were not sent",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
     }
     let report = report(&mut sending);
     assert_eq!((&report["files_verified"], &report["failed"], &report["skipped"]), (&1.into(), &1.into(), &1.into()));
@@ -120,7 +120,7 @@ impl Halfway {
     /// Waits until both ends have finished after one of them was killed.
     fn finish(&mut self) {
         let Self { tree, out, receiving, sending, .. } = self;
-        assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+        assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.stderr(), receiving.stderr());
         assert!(is_same(tree, &out.join("tree")));
         assert_eq!(report(sending)["sent_bytes"], Self::BYTES + "first".len() as u64);
         assert_eq!(fs::read_dir(out).unwrap().count(), 1, "nothing is left behind");

@@ -15,7 +15,7 @@ pub const PEER: &str = "10.78.0.2";
 
 /// Runs `ip` on a side; returns whether it succeeded, because not every kernel supports each
 /// command.
-fn tried(pair: &Pair, side: usize, arguments: &str) -> bool {
+fn try_ip(pair: &Pair, side: usize, arguments: &str) -> bool {
     shown(pair, side, arguments).status.success()
 }
 
@@ -46,14 +46,14 @@ fn refused(pair: &Pair, arguments: &str) -> Output {
 
 /// Sends a file with the arguments `from` to a receiver with the arguments `to`. Returns the
 /// standard errors of both.
-fn arrives(pair: &Pair, to: &str, from: &str) -> [String; 2] {
+fn transfer(pair: &Pair, to: &str, from: &str) -> [String; 2] {
     let folder = Folder::new();
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
     let mut receiver = receive(pair, 1, &out, to);
     let sent = send(pair, &file, from);
     assert!(sent.status.success() && receiver.end().success(), "{from}: {}", text(&sent.stderr));
     assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
-    [text(&sent.stderr), receiver.said()]
+    [text(&sent.stderr), receiver.stderr()]
 }
 
 /// Moves the address of side 0 from `eth0` to another interface.
@@ -73,8 +73,8 @@ fn a_bridge_is_usable_by_itself_and_through_its_member() {
     move_address(&pair, "br0");
     let to = format!("--timeout 20 --to {PEER}");
     for (interface, mode) in [("eth0", "native"), ("br0", "generic")] {
-        let [said, _] = arrives(&pair, "--interface eth0", &format!("--interface {interface} {to}"));
-        assert!(said.contains(&format!("{interface}: {mode} XDP")), "{said}");
+        let [stderr, _] = transfer(&pair, "--interface eth0", &format!("--interface {interface} {to}"));
+        assert!(stderr.contains(&format!("{interface}: {mode} XDP")), "{stderr}");
     }
     let folder = Folder::new();
     let mut receiver = receive(&pair, 0, &inbox(&folder), "--interface eth0 --from 10.78.0.1");
@@ -90,7 +90,7 @@ fn a_stacked_interface_works_and_its_address_is_rejected_below() {
     let Some(_turn) = shared_turn() else { return };
     for kind in ["macvlan mode private", "ipvlan mode l2", "vlan id 5"] {
         let pair = Pair::new("above").unwrap();
-        if !tried(&pair, 0, &format!("link add link eth0 name up0 type {kind}")) {
+        if !try_ip(&pair, 0, &format!("link add link eth0 name up0 type {kind}")) {
             continue;
         }
         let is_vlan = kind.starts_with("vlan");
@@ -103,12 +103,12 @@ fn a_stacked_interface_works_and_its_address_is_rejected_below() {
         }
         move_address(&pair, "up0");
         let to = format!("--timeout 20 --to {PEER}");
-        arrives(&pair, &format!("--interface {peer}"), &format!("--interface up0 {to}"));
+        transfer(&pair, &format!("--interface {peer}"), &format!("--interface up0 {to}"));
         let below = refused(&pair, &format!("--interface eth0 --from 10.78.0.1 {to}"));
-        let (said, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
+        let (stderr, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
         assert!(
-            below.status.code() == Some(2) && said.contains(&format!("belongs to up0 ({name}) on top of eth0")),
-            "{said}"
+            below.status.code() == Some(2) && stderr.contains(&format!("belongs to up0 ({name}) on top of eth0")),
+            "{stderr}"
         );
     }
 }
@@ -119,23 +119,23 @@ fn unsupported_interfaces_are_named_before_anything_is_attached() {
     let pair = Pair::new("unfit").unwrap();
     let unfit = |interface: &str, reasons: [&str; 2]| {
         let output = refused(&pair, &format!("--interface {interface} --to {PEER}"));
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(reasons.iter().all(|reason| said.contains(reason)) && said.contains("--device udp"), "{said}");
-        assert!(!said.contains("XDP,"), "{said}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(reasons.iter().all(|reason| stderr.contains(reason)) && stderr.contains("--device udp"), "{stderr}");
+        assert!(!stderr.contains("XDP,"), "{stderr}");
     };
     unfit("lo", ["lo is the loopback", "use a NIC"]);
     ip(&pair, 0, "tuntap add tun0 mode tun");
     ip(&pair, 0, "link set tun0 up");
     unfit("tun0", ["tun0 is an interface without Ethernet (tun)", "use a NIC"]);
-    if tried(&pair, 0, "link add link eth0 name up0 type ipvlan mode l3") {
+    if try_ip(&pair, 0, "link add link eth0 name up0 type ipvlan mode l3") {
         unfit("up0", ["up0 is an interface without Ethernet (ipvlan)", "use a NIC"]);
         ip(&pair, 0, "link del up0");
     }
-    if tried(&pair, 0, "link add dummy0 type dummy") {
+    if try_ip(&pair, 0, "link add dummy0 type dummy") {
         unfit("dummy0", ["dummy0 is a dummy", "use a NIC"]);
     }
-    if tried(&pair, 0, "link add bond0 type bond") {
+    if try_ip(&pair, 0, "link add bond0 type bond") {
         ip(&pair, 0, "link set eth0 down");
         ip(&pair, 0, "link set eth0 master bond0");
         move_address(&pair, "bond0");
@@ -157,8 +157,8 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
     let (own, peer) = (link_local(&pair, 0), link_local(&pair, 1));
     let listens = format!("--interface eth0 --from {peer}");
     for from in [String::new(), format!(" --from {own}")] {
-        let [_, said] = arrives(&pair, &listens, &format!("--interface eth0 --timeout 20 --to {peer}{from}"));
-        assert!(said.contains(&own), "{said}");
+        let [_, stderr] = transfer(&pair, &listens, &format!("--interface eth0 --timeout 20 --to {peer}{from}"));
+        assert!(stderr.contains(&own), "{stderr}");
     }
     for (arguments, reason) in [
         (format!("--interface eth0 --to {peer}%eth0"), format!("give {peer} without %eth0")),
@@ -173,8 +173,8 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
     }
     for (peer, own) in [(PEER, "10.78.0.1"), ("192.168.5.2", "192.168.5.1"), ("fd00::2", "fd00::1")] {
         let listens = format!("--interface eth0 --from {peer}");
-        let [_, said] = arrives(&pair, &listens, &format!("--interface eth0 --to {peer}"));
-        assert!(said.contains(&format!("connected: {own}\n")), "{said}");
+        let [_, stderr] = transfer(&pair, &listens, &format!("--interface eth0 --to {peer}"));
+        assert!(stderr.contains(&format!("connected: {own}\n")), "{stderr}");
     }
 }
 
@@ -201,7 +201,7 @@ fn a_link_that_comes_up_later_reaches_an_ipv6_peer() {
 
 /// Sends 24 MiB in 2 s, with further arguments, and calls `change` meanwhile. Returns whether all
 /// arrived, and the standard errors of both sides.
-pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2]) {
+pub fn transfer_during(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2]) {
     static PAIRS: AtomicUsize = AtomicUsize::new(0);
     let pair = Pair::new(&format!("meanwhile{}-", PAIRS.fetch_add(1, Ordering::Relaxed))).unwrap();
     let folder = Folder::new();
@@ -220,12 +220,12 @@ pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2
         assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
     }
     receiver.end();
-    (both, [text(&sent.stderr), receiver.said()])
+    (both, [text(&sent.stderr), receiver.stderr()])
 }
 
-/// As [`meanwhile`], with a change of the MTU of `sides` to `mtu`.
+/// As [`transfer_during`], with a change of the MTU of `sides` to `mtu`.
 fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
-    meanwhile("", |pair| sides.iter().for_each(|&side| ip(pair, side, &format!("link set eth0 mtu {mtu}"))))
+    transfer_during("", |pair| sides.iter().for_each(|&side| ip(pair, side, &format!("link set eth0 mtu {mtu}"))))
 }
 
 #[test]
@@ -233,15 +233,15 @@ fn a_smaller_mtu_is_reported_and_a_larger_one_has_no_effect() {
     let Some(_turn) = shared_turn() else { return };
     let changed = "the MTU of eth0 has decreased from 3498 to 1400";
     // The MTU of the sender does not limit frames that the kernel copies to the wire.
-    let (arrived, [said, _]) = with_mtu(&[0], 1400);
-    assert!(arrived && said.contains(changed), "{said}");
+    let (arrived, [stderr, _]) = with_mtu(&[0], 1400);
+    assert!(arrived && stderr.contains(changed), "{stderr}");
     for sides in [&[1][..], &[0, 1]] {
         let (arrived, [sender, receiver]) = with_mtu(sides, 1400);
         assert!(!arrived && sender.contains("packets of up to 3498 bytes no longer arrive"), "{sender}");
         assert!(receiver.contains(changed) && sender.contains(changed) == (sides.len() == 2), "{sender}{receiver}");
     }
-    let (arrived, said) = with_mtu(&[0, 1], 3506);
-    assert!(arrived && !said.concat().contains("MTU"), "{said:?}");
+    let (arrived, outputs) = with_mtu(&[0, 1], 3506);
+    assert!(arrived && !outputs.concat().contains("MTU"), "{outputs:?}");
 }
 
 /// An additional namespace, removed when dropped.
@@ -267,15 +267,15 @@ fn the_user_of_an_interface_is_named_and_another_interface_works() {
     let (pair, folder, out) = (Pair::new("second").unwrap(), Folder::new(), Folder::new());
     let mut first = receive(&pair, 0, out.path(), "--interface eth0");
     let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
-    let (said, pid) = (text(&second.stderr), first.0.id());
-    assert_eq!(second.status.code(), Some(2), "{said}");
+    let (stderr, pid) = (text(&second.stderr), first.0.id());
+    assert_eq!(second.status.code(), Some(2), "{stderr}");
     for part in ["`steer`, held by spray (process ", &format!("`kill {pid}`"), "`bpftool link detach id "] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
     }
     // As in a container: within one namespace the kernel would answer for both addresses on either
     // interface.
     let beside = Namespace::new("beside");
-    if tried(&pair, 0, &format!("link add beside link eth0 netns {} type macvlan mode bridge", beside.0)) {
+    if try_ip(&pair, 0, &format!("link add beside link eth0 netns {} type macvlan mode bridge", beside.0)) {
         ip(&pair, 0, &format!("-n {} address add 10.78.0.3/24 dev beside", beside.0));
         ip(&pair, 0, &format!("-n {} link set beside up", beside.0));
         let (out, program) = (inbox(&folder), spray().get_program().to_owned());
@@ -284,13 +284,13 @@ fn the_user_of_an_interface_is_named_and_another_interface_works() {
         sender.args(["netns", "exec", &beside.0]).arg(program).arg("send").arg(payload(&folder, BYTES));
         let sent =
             sender.args(["--insecure", "--interface", "beside", "--to", PEER, "--timeout", "20"]).output().unwrap();
-        assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.said());
+        assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.stderr());
     }
     let file = payload(&folder, BYTES);
     let mut sender = pair.command(1, Path::new(spray().get_program()));
     let sent = sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--to", "10.78.0.1"]).output();
     let sent = sent.unwrap();
-    assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.said());
+    assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.stderr());
 }
 
 #[test]
@@ -300,8 +300,8 @@ fn a_detached_program_ends_the_receiver() {
     let mut receiver = receive(&pair, 1, folder.path(), "--interface eth0 --keep");
     detach_programs(receiver.0.id()).unwrap();
     let ended = receiver.end();
-    let said = receiver.said();
-    assert!(ended.code() == Some(1) && said.contains("spray's XDP program was detached"), "{ended}: {said}");
+    let stderr = receiver.stderr();
+    assert!(ended.code() == Some(1) && stderr.contains("spray's XDP program was detached"), "{ended}: {stderr}");
 }
 
 #[test]
@@ -309,5 +309,5 @@ fn a_stale_neighbour_entry_is_resolved_again() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("stale").unwrap();
     ip(&pair, 0, &format!("neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud stale"));
-    arrives(&pair, "--interface eth0", &format!("--interface eth0 --to {PEER}"));
+    transfer(&pair, "--interface eth0", &format!("--interface eth0 --to {PEER}"));
 }

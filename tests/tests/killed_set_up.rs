@@ -13,7 +13,7 @@ use spray_core::path::BalancerKind;
 use spray_test_support::Folder;
 use spray_tests::deployment::run;
 use spray_tests::machines::Machines;
-use spray_tests::remains::Remains;
+use spray_tests::remains::BpfObjects;
 use spray_tests::running::{PATIENCE, Running, wait_until};
 use spray_tests::{assert_sound, namespaces_of, run_on, scenarios, small, spray, testbed, turn};
 
@@ -47,8 +47,8 @@ fn signal(process: u32, signal: Signal) {
 
 /// Starts a command, and kills it and its child after some time, or when it has ended. Returns
 /// both, their objects, and the elapsed time.
-fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Remains, Duration) {
-    let mut remains = Remains::before();
+fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, BpfObjects, Duration) {
+    let mut remains = BpfObjects::before();
     let begun = Instant::now();
     let mut running = Running(command.spawn().unwrap());
     let first = running.0.id();
@@ -70,8 +70,8 @@ fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Re
 }
 
 /// Kills the processes of `command` at several times until it has ended, or until `most`; after
-/// each `clean` removes the remains. `gone` checks further conditions.
-fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
+/// each `clean` removes the remains. `check` checks further conditions.
+fn kill_at_moments(mut command: Command, most: Duration, check: impl Fn()) {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut whole = most;
     // The first one measures the duration.
@@ -79,9 +79,9 @@ fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
         let (all, remains, took) = killed_after(&mut command, whole * moment / MOMENTS);
         whole = if moment == MOMENTS { took } else { whole };
         let left: usize = all.iter().map(|&process| namespaces_of(process).len()).sum();
-        let (code, said, errors) = run(&["clean"]);
+        let (code, stdout, errors) = run(&["clean"]);
         assert_eq!(code, 0, "{errors}");
-        eprintln!("after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {said}", remains.counts());
+        eprintln!("after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {stdout}", remains.counts());
         for process in all {
             assert_eq!(namespaces_of(process), [""; 0], "after {took:?}");
             let files = fs::read_dir("/etc/netns").into_iter().flatten().flatten();
@@ -89,7 +89,7 @@ fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
             assert!(!names.any(|name| name.starts_with(&format!("spray-{process}-"))), "after {took:?}");
         }
         remains.assert_gone();
-        gone();
+        check();
     }
 }
 
@@ -102,7 +102,7 @@ fn a_run_killed_during_set_up_leaves_nothing_and_others_are_unaffected() {
     let mut command = spray();
     command.arg("run").arg(scenarios().join("demo-healthy.toml")).arg("--out").arg(folder.path());
     // By then it has started to send.
-    killed(command, Duration::from_secs(1), || {});
+    kill_at_moments(command, Duration::from_secs(1), || {});
     assert_eq!(namespaces_of(std::process::id()).len(), 5);
     assert_sound(&run_on(&other, &scenario, BalancerKind::Reps).unwrap());
 }
@@ -113,7 +113,7 @@ fn a_fabric_killed_during_set_up_leaves_nothing_after_clean() {
     let name = format!("early-{}", std::process::id());
     let mut command = spray();
     command.arg("up").arg(scenarios().join("pod.toml")).args(["--name", &name, "-q"]);
-    killed(command, PATIENCE, || assert!(!spray_switch::control(&name).exists()));
+    kill_at_moments(command, PATIENCE, || assert!(!spray_switch::control(&name).exists()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn switches_killed_during_set_up_leave_the_interfaces_unchanged() {
     let machines = Machines::new("early");
     let mut command = spray();
     command.args(machines.arguments());
-    killed(command, PATIENCE, || machines.assert_as_it_was());
+    kill_at_moments(command, PATIENCE, || machines.assert_as_it_was());
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn two_concurrent_runs_do_not_interfere() {
         Running(command.spawn().unwrap())
     });
     for running in &mut both {
-        assert!(running.end().success(), "{}", running.said());
+        assert!(running.end().success(), "{}", running.stderr());
     }
     both.iter().for_each(|running| assert_eq!(namespaces_of(running.0.id()), [""; 0]));
 }

@@ -37,10 +37,10 @@ fn pingpong(rest: &[&str]) -> Command {
 }
 
 /// Returns standard output and standard error of a process that has ended.
-fn said(running: &mut Running) -> (String, String) {
+fn outputs(running: &mut Running) -> (String, String) {
     let mut lines = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut lines).unwrap();
-    (lines, running.said())
+    (lines, running.stderr())
 }
 
 /// Whether a process succeeded, and its output.
@@ -48,7 +48,7 @@ type End = (bool, String, String);
 
 /// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one connects. Returns
 /// the server, and the result of that client.
-fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
+fn connect_pair(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
     let mut serving = start(1, pingpong(rest));
     let mut answer = None;
     wait_until("the client to find the server", || {
@@ -56,7 +56,7 @@ fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]
         command.arg(server.to_string());
         let mut client = start(0, command);
         let ended = client.end();
-        let (lines, errors) = said(&mut client);
+        let (lines, errors) = outputs(&mut client);
         let is_early = errors.contains("Connection refused") && serving.is_running();
         answer = Some((ended.success(), lines, errors));
         !is_early
@@ -64,11 +64,11 @@ fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]
     (serving, answer.unwrap())
 }
 
-/// As [`meet`], and waits for the end of the server.
-fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [End; 2] {
-    let (mut serving, client) = meet(start, server, rest);
+/// As [`connect_pair`], and waits for the end of the server.
+fn run_pair(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [End; 2] {
+    let (mut serving, client) = connect_pair(start, server, rest);
     let ended = serving.end();
-    let (lines, errors) = said(&mut serving);
+    let (lines, errors) = outputs(&mut serving);
     [client, (ended.success(), lines, errors)]
 }
 
@@ -94,7 +94,7 @@ fn pingpong_runs_unmodified() {
     assert!(text(&info.stdout).contains("domain: eth0\n"), "{}", text(&info.stdout));
     let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
     for kind in ["msg", "tagged"] {
-        let ends = play(start, Pair::address(1, false), &["-m", kind, "-S", "all", "-I", "3"]);
+        let ends = run_pair(start, Pair::address(1, false), &["-m", kind, "-S", "all", "-I", "3"]);
         check(&ends, SIZES);
     }
 }
@@ -107,7 +107,7 @@ fn pingpong_runs_over_many_paths() {
     }
     let routers = Routers::new().unwrap();
     let start = |side, mut command: Command| Running(routers.run_in(side, || command.spawn()).unwrap().unwrap());
-    let ends = play(start, Routers::address(1, 0).into(), &["-S", "1048576", "-I", "8"]);
+    let ends = run_pair(start, Routers::address(1, 0).into(), &["-S", "1048576", "-I", "8"]);
     check(&ends, 1);
     // The traffic passed the kernel's routers.
     assert!(routers.bytes().unwrap() > 8 << 20);
@@ -130,9 +130,10 @@ fn only_hosts_with_listed_keys_connect() {
         Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
     };
     let (server, size) = (Pair::address(1, false), ["-S", "65536", "-I", "5"]);
-    check(&play(|side, command| start(side, command, &keys[0]), server, &size), 1);
+    check(&run_pair(|side, command| start(side, command, &keys[0]), server, &size), 1);
     // The server continues to wait.
-    let (_serving, (is_well, _, errors)) = meet(|side, command| start(side, command, &keys[side]), server, &size);
+    let (_serving, (is_well, _, errors)) =
+        connect_pair(|side, command| start(side, command, &keys[side]), server, &size);
     assert!(!is_well && errors.contains("has another key than expected"), "{errors}");
 }
 
@@ -147,7 +148,7 @@ fn without_keys_explicit_consent_is_required() {
         command.env_remove("FI_SPRAY_INSECURE");
         Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
     };
-    let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, Pair::address(1, false), &["-I", "1"]);
+    let [(client_is_well, ..), (server_is_well, _, errors)] = run_pair(start, Pair::address(1, false), &["-I", "1"]);
     assert!(!client_is_well && !server_is_well && errors.contains("set FI_SPRAY_INSECURE=1"), "{errors}");
 }
 
@@ -161,6 +162,6 @@ fn an_interface_in_use_is_rejected() {
     let server = Pair::address(1, false);
     let _taken = pair.run_in(1, || Host::open(Pair::INTERFACE)).unwrap().unwrap();
     let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
-    let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, server, &["-I", "1"]);
+    let [(client_is_well, ..), (server_is_well, _, errors)] = run_pair(start, server, &["-I", "1"]);
     assert!(!client_is_well && !server_is_well && errors.contains("interface eth0 is in use"), "{errors}");
 }

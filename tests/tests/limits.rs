@@ -61,10 +61,10 @@ fn without_threads_commands_use_fewer_or_fail_with_one_line() {
             );
             let process = running.0.id();
             let ended = running.end();
-            let said = running.said();
-            assert!(!said.contains("--help"), "{said}");
-            let what = format!("{limit} threads, {arguments:?}: {ended}: {said}");
-            assert!(matches!(ended.code(), Some(0..=2)) && !said.contains("panicked"), "{what}");
+            let stderr = running.stderr();
+            assert!(!stderr.contains("--help"), "{stderr}");
+            let what = format!("{limit} threads, {arguments:?}: {ended}: {stderr}");
+            assert!(matches!(ended.code(), Some(0..=2)) && !stderr.contains("panicked"), "{what}");
             let left = text(&Command::new("ip").args(["netns", "list"]).output().unwrap().stdout);
             assert!(!left.contains(&format!("spray-{process}-")), "{what} leaves {left}");
             let _ = fs::remove_dir_all(&out);
@@ -83,11 +83,11 @@ fn without_network_namespaces_a_run_fails_with_one_line() {
         let mut command = Command::new("unshare");
         command.args([kind, "sh", "-c", none, "sh"]).arg(spray().get_program());
         let output = command.args(["run", &scenario, "--out", &folder.join("runs")]).output().unwrap();
-        let said = text(&output.stderr);
-        if said.contains("unshare: unshare failed") {
+        let stderr = text(&output.stderr);
+        if stderr.contains("unshare: unshare failed") {
             return skip("this kernel has no user namespaces");
         }
-        assert!(output.status.code() == Some(code) && said.contains(says), "{kind}: {}: {said}", output.status);
+        assert!(output.status.code() == Some(code) && stderr.contains(says), "{kind}: {}: {stderr}", output.status);
     }
 }
 
@@ -109,17 +109,17 @@ fn a_low_soft_limit_of_open_files_is_raised_and_a_hard_one_is_reported() {
     let receives = ["recv", "--insecure", "--interface", "eth0", "--out", out.to_str().unwrap()];
     let mut receiver = limited("S", &receives).listening();
     let sent = send(&pair, &many, &format!("--interface eth0 --to {PEER}"));
-    assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.said());
+    assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.stderr());
     assert_eq!(fs::read_dir(out.join("many")).unwrap().count(), 500);
     let scenario = scenarios().join("demo-healthy.toml").display().to_string();
     let run = ["run", &scenario, "--out", &folder.join("runs")];
     for (arguments, needed) in [(&receives[..], "384"), (&run, "232")] {
         let mut hard = limited("", arguments);
         let ended = hard.end();
-        let said = hard.said();
+        let stderr = hard.stderr();
         let named = format!("this process may open 64 files, and needs {needed}");
-        assert!(ended.code() == Some(2) && said.contains(&named), "{ended}: {said}");
+        assert!(ended.code() == Some(2) && stderr.contains(&named), "{ended}: {stderr}");
     }
     let mut soft = limited("S", &run);
-    assert!(soft.end().success(), "{}", soft.said());
+    assert!(soft.end().success(), "{}", soft.stderr());
 }

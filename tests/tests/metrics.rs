@@ -14,20 +14,20 @@ use spray_tests::{shared_turn, spray, turn};
 const BYTES: usize = 16 << 20;
 
 /// Returns the response of a server; `None` if no server answers.
-pub fn ask(address: impl ToSocketAddrs, path: &str) -> Option<String> {
-    let ask = || -> std::io::Result<String> {
+pub fn request(address: impl ToSocketAddrs, path: &str) -> Option<String> {
+    let request = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: spray\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    ask().ok()
+    request().ok()
 }
 
 /// Requests a page of the receiver's machine from the sender's.
 pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
-    routers.run_in(0, || ask((Routers::address(1, 0), port), path)).unwrap()
+    routers.run_in(0, || request((Routers::address(1, 0), port), path)).unwrap()
 }
 
 /// Returns the value of a line of metrics.
@@ -43,8 +43,8 @@ fn metrics_on_a_loopback_interface_that_is_down_are_rejected() {
     for address in ["9464", "[::1]:9464"] {
         let mut command = Machines::command(&namespace, &spray().get_program().to_string_lossy());
         let output = command.args(["serve", "--device", "udp", "--insecure", "--metrics", address]).output().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains("`ip link set lo up`"), "{address}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains("`ip link set lo up`"), "{address}: {stderr}");
     }
     ip(&format!("netns del {namespace}"));
 }
@@ -63,7 +63,7 @@ fn send(routers: &Routers, file: &Path) {
     command.arg("send").arg(file).args(["--insecure", "--interface", Routers::INTERFACE, "--to"]);
     command.arg(Routers::address(1, 0).to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut sending = Running(routers.run_in(0, || command.spawn()).unwrap().unwrap());
-    assert!(sending.end().success(), "{}", sending.said());
+    assert!(sending.end().success(), "{}", sending.stderr());
 }
 
 #[test]
@@ -96,21 +96,21 @@ fn prometheus_scrapes_the_metrics() {
     let (routers, folder) = (Routers::new().unwrap(), Folder::new());
     let _receiving = receive(&routers, &inbox(&folder));
     let address = Routers::address(1, 0);
-    let told = include_str!("../../deploy/metrics/prometheus.yml").replace("127.0.0.1", &address.to_string());
+    let config = include_str!("../../deploy/metrics/prometheus.yml").replace("127.0.0.1", &address.to_string());
     let mut command = Command::new("prometheus");
-    command.arg(format!("--config.file={}", folder.file("prometheus.yml", told)));
+    command.arg(format!("--config.file={}", folder.file("prometheus.yml", config)));
     command.arg(format!("--storage.tsdb.path={}", folder.join("tsdb")));
     command.arg(format!("--web.listen-address={address}:9090")).stdout(Stdio::null()).stderr(Stdio::null());
     let _prometheus = Running(routers.run_in(1, || command.spawn()).unwrap().unwrap());
     send(&routers, &payload(&folder, BYTES));
     // `[.., "16777300"]` is a sample in the response to the query.
-    let asked = |query: &str| -> Option<f64> {
+    let sample = |query: &str| -> Option<f64> {
         let answer = get(&routers, 9090, &format!("/api/v1/query?query={query}"))?;
         let json: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
         json["data"]["result"][0]["value"][1].as_str()?.parse().ok()
     };
     wait_until("Prometheus to record all bytes", || {
-        asked("spray_receiver_bytes_total").is_some_and(|bytes| bytes >= BYTES as f64)
+        sample("spray_receiver_bytes_total").is_some_and(|bytes| bytes >= BYTES as f64)
     });
-    assert_eq!(asked("up"), Some(1.0));
+    assert_eq!(sample("up"), Some(1.0));
 }

@@ -40,11 +40,11 @@ fn datagrams_of_other_programs_on_our_ports_arrive_during_a_transfer() {
     }
     let file = payload(&folder, 4 << 20).display().to_string();
     let mut sender = start(0, &["send", &file, "--to", &address]);
-    assert!(sender.end().success() && receiver.end().success(), "{}{}", sender.said(), receiver.said());
+    assert!(sender.end().success() && receiver.end().success(), "{}{}", sender.stderr(), receiver.stderr());
     let doctor = pair.run_in(1, || spray().arg("doctor").output()).unwrap().unwrap();
-    let said = text(&doctor.stdout);
+    let stdout = text(&doctor.stdout);
     assert!(
-        said.contains("UDP ports") && said.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"),
-        "{said}"
+        stdout.contains("UDP ports") && stdout.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"),
+        "{stdout}"
     );
 }

@@ -73,8 +73,8 @@ fn a_transfer_is_captured_at_both_ends() {
     command.arg("send").arg(&file).args(["--insecure", "--interface", Routers::INTERFACE, "--pcap", &pcap("send")]);
     command.args(["--to", &Routers::address(1, 0).to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut sending = Running(routers.run_in(0, || command.spawn()).unwrap().unwrap());
-    assert!(sending.end().success(), "{}", sending.said());
-    assert!(receiving.end().success(), "{}", receiving.said());
+    assert!(sending.end().success(), "{}", sending.stderr());
+    assert!(receiving.end().success(), "{}", receiving.stderr());
     let frames = |end: &str, way: u8| {
         let capture = std::fs::read_dir(pcap(end)).unwrap().next().unwrap().unwrap().path();
         let data = format!("frame.packet_flags_direction == {way} && spraynic.kind == 1");

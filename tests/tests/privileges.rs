@@ -88,8 +88,8 @@ fn both_ends_have_no_privileges_during_the_transfer_of_a_folder() {
     assert_confined(&sending, NONE);
     assert!(sending.is_running() && receiving.is_running(), "it was too fast");
     let (sent, received) = (sending.end(), receiving.end());
-    let said = sending.said() + &receiving.said();
-    assert!(sent.success() && received.success() && !said.contains("warning: this kernel"), "{said}");
+    let stderr = sending.stderr() + &receiving.stderr();
+    assert!(sent.success() && received.success() && !stderr.contains("warning: this kernel"), "{stderr}");
     let same = |name: &str| fs::read(tree.join(name)).unwrap() == fs::read(out.join("tree").join(name)).unwrap();
     assert!(same("deep/payload"));
 }
@@ -116,9 +116,9 @@ fn files_of_another_user_are_accessed_with_one_capability() {
     wait_until("the first of the file", || fs::read_dir(&out).unwrap().count() > 0);
     assert_confined(&receiving, OVERRIDE);
     assert_confined(&sending, READ_SEARCH);
-    assert!(sending.end().success(), "{}", sending.said());
+    assert!(sending.end().success(), "{}", sending.stderr());
     kill(Pid::from_raw(receiving.0.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(receiving.end().code(), Some(130), "{}", receiving.said());
+    assert_eq!(receiving.end().code(), Some(130), "{}", receiving.stderr());
     assert!(fs::read(theirs.join("payload")).unwrap() == fs::read(out.join("payload")).unwrap());
 }
 
@@ -136,11 +136,11 @@ fn an_interrupted_confined_transfer_leaves_nothing() {
     wait_until("some of the file", arrived);
     kill(Pid::from_raw(receiving.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!((receiving.end().code(), sending.end().code()), (Some(130), Some(1)));
-    let said = receiving.said();
-    assert!(said.contains("bytes of payload had arrived, and were removed"), "{said}");
+    let stderr = receiving.stderr();
+    assert!(stderr.contains("bytes of payload had arrived, and were removed"), "{stderr}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     let mut receiving = receive(&pair, &out, &[]);
     let mut sending = send(&pair, &file);
-    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
 }

@@ -78,8 +78,8 @@ fn files_are_sent_only_to_the_holder_of_the_key() {
         (&["--key", &c], silence),
         (&["--insecure"], silence),
     ] {
-        let (code, said) = send(&[others, &["--timeout", "1"]].concat());
-        assert!(code == Some(1) && said.contains(says), "{others:?} {said}");
+        let (code, stderr) = send(&[others, &["--timeout", "1"]].concat());
+        assert!(code == Some(1) && stderr.contains(says), "{others:?} {stderr}");
         assert!(!folder.path().join("in/payload").exists());
     }
     assert_eq!(send(&["--key", &a, "--peer", &b_public]).0, Some(0));
@@ -122,10 +122,10 @@ fn a_host_of_the_segment_cannot_end_a_transfer_of_another() {
     }
     assert!(number > 20, "it was too fast");
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.success(), "{}{}", sending.said(), receiving.said());
+    assert!(sent.success() && received.success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
-    let (said, answers) = (receiving.said(), impostor.answers);
-    assert_eq!(said.matches("connected: ").count(), 1, "{answers} answers: {said}");
+    let (stderr, answers) = (receiving.stderr(), impostor.answers);
+    assert_eq!(stderr.matches("connected: ").count(), 1, "{answers} answers: {stderr}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_transfer_survives_a_short_outage_of_an_interface() {
     std::thread::sleep(Duration::from_millis(300));
     ip(&pair, 0, "link set eth0 up");
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.success(), "{}{}", sending.said(), receiving.said());
+    assert!(sent.success() && received.success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(std::fs::metadata(folder.path().join("in/payload")).is_ok());
 }
 
@@ -212,7 +212,7 @@ fn a_removed_interface_ends_both_ends_with_an_error() {
     ip(&pair, 1, "link delete eth0");
     for running in [&mut sending, &mut receiving] {
         assert_eq!(running.end().code(), Some(1));
-        assert!(running.said().contains("interface eth0 was removed"));
+        assert!(running.stderr().contains("interface eth0 was removed"));
     }
 }
 
@@ -261,7 +261,7 @@ fn one_receiver_serves_several_senders_at_once() {
     wait_until("both files", || std::fs::read_dir(&out).unwrap().count() == 2);
     assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one ended before the other started");
     for running in &mut sending {
-        assert!(running.end().success(), "{}", running.said());
+        assert!(running.end().success(), "{}", running.stderr());
     }
     for interface in ["eth0", "eth1"] {
         assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
@@ -305,7 +305,7 @@ fn a_stream_goes_from_standard_input_to_standard_output() {
         reader.join().unwrap().unwrap()
     });
     let (sent, received) = (sending.end(), receiving.end());
-    let (theirs, ours) = (sending.said(), receiving.said());
+    let (theirs, ours) = (sending.stderr(), receiving.stderr());
     assert!(sent.success() && received.success(), "{theirs}{ours}");
     assert!(arrived == content, "{} bytes arrived", arrived.len());
     assert!(ours.contains("received 5000001 bytes into standard output"), "{ours}");
@@ -323,7 +323,7 @@ enum Change {
 }
 
 impl Change {
-    fn happen(self, routers: &Routers) {
+    fn apply(self, routers: &Routers) {
         const ADDRESS: &str = "ip link set hosts address 02:00:00:00:00:99";
         match self {
             Self::Address(side) => {
@@ -353,8 +353,8 @@ fn a_transfer_follows_its_next_hop() {
         let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
         let slow = ["--cc", "fixed-rate", "--gbps", "0.3"];
         // By default the kernel ignores changes of a neighbour's address for a second.
-        let believe = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
-        (0..2).for_each(|side| routers.run_in(side, believe).unwrap());
+        let accept_changes = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
+        (0..2).for_each(|side| routers.run_in(side, accept_changes).unwrap());
         let spawn = |side: usize, command: &mut Command| {
             command.args(["--interface", Routers::INTERFACE, "--timeout", "20"]);
             command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -364,9 +364,9 @@ fn a_transfer_follows_its_next_hop() {
         let to = Routers::address(1, 0).to_string();
         let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow));
         wait_until("the first of the file", || std::fs::read_dir(&out).unwrap().count() > 0);
-        change.happen(&routers);
+        change.apply(&routers);
         assert!(sending.is_running(), "it was too fast");
         let (sent, received) = (sending.end(), receiving.end());
-        assert!(sent.success() && received.success(), "{change:?}: {}{}", sending.said(), receiving.said());
+        assert!(sent.success() && received.success(), "{change:?}: {}{}", sending.stderr(), receiving.stderr());
     }
 }

@@ -2,7 +2,7 @@
 //! real-network` measures.
 
 use spray_tests::content::Content;
-use spray_tests::real_network::{CUBIC, Condition, Contender, Guest, Rivals, beside, latency, transfer};
+use spray_tests::real_network::{CUBIC, Candidate, CompetingFlows, Condition, Contender, beside, latency, transfer};
 use spray_tests::routers::{RouterQueue, Routers};
 use spray_tests::{spray, turn};
 
@@ -24,7 +24,7 @@ fn transfers_over_plain_routers_succeed() {
     ] {
         let command = spray();
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by(balancer), condition).unwrap();
-        assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.said);
+        assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.output);
     }
     for contender in [Contender::Tcp(CUBIC), Contender::Mptcp] {
         let command = spray();
@@ -42,9 +42,9 @@ fn a_transfer_in_competition_with_tcp_succeeds_and_leaves_it_a_share() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
-    let rivals = Rivals { each: 1, control: "cubic", ecn: true };
-    let shares = beside(&routers, Guest::Spray(spray().get_program().as_ref()), file.path(), &rivals).unwrap();
-    assert!(shares.ours.is_some(), "{}", shares.said);
+    let competing = CompetingFlows { each: 1, control: "cubic", ecn: true };
+    let shares = beside(&routers, Candidate::Spray(spray().get_program().as_ref()), file.path(), &competing).unwrap();
+    assert!(shares.ours.is_some(), "{}", shares.output);
     assert!(shares.alone.len() == Routers::SPINES && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
 }
 

@@ -186,15 +186,15 @@ fn our_transport_sprays_despite_failed_links_and_unplugged_ports() {
     ip(&format!("-n {host} link set eth0 up"));
     wait_until("the link to be up", || machines.links("leaf1->h2", &[])[0]["state"] == "up");
     let (sent, received) = (sender.end().success(), receiver.end().success());
-    assert!(sent && received, "{}{}", sender.said(), receiver.said());
+    assert!(sent && received, "{}{}", sender.stderr(), receiver.stderr());
     assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
     assert!(machines.sum("leaf0->spine1", "drops_silent") > 0);
     assert!(machines.sum("*", "trims") > 0);
     let mut metrics = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     metrics.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut said = String::new();
-    metrics.read_to_string(&mut said).unwrap();
-    assert!(said.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{said}");
+    let mut page = String::new();
+    metrics.read_to_string(&mut page).unwrap();
+    assert!(page.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{page}");
     let report = machines.down();
     let events =
         report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["what"]));
@@ -328,8 +328,8 @@ fn a_killed_switch_leaves_nothing_on_the_interfaces() {
     assert!(interfaces.contains("xdp") && interfaces.contains("promiscuity 1"), "{interfaces}");
     kill(Pid::from_raw(shown["pid"].as_u64().unwrap() as i32), Signal::SIGKILL).unwrap();
     wait_until("the end of the process", || !spray_switch::deployed().contains(&machines.name));
-    let (code, said, errors) = run(&["clean"]);
-    assert!(code == 0 && said.contains(&machines.name), "{said}{errors}");
+    let (code, stdout, errors) = run(&["clean"]);
+    assert!(code == 0 && stdout.contains(&machines.name), "{stdout}{errors}");
     machines.assert_as_it_was();
 }
 
@@ -344,8 +344,8 @@ fn impossible_requests_are_rejected_before_anything_is_attached() {
     let refused = |host: usize, port: &str, why: &str| {
         let mut arguments: Vec<&str> = all.iter().map(String::as_str).collect();
         arguments[7 + 2 * host] = port;
-        let (code, said, errors) = run(&arguments);
-        assert!(code == 2 && said.is_empty() && errors.contains(why), "{port}: {code}: {said}{errors}");
+        let (code, stdout, errors) = run(&arguments);
+        assert!(code == 2 && stdout.is_empty() && errors.contains(why), "{port}: {code}: {stdout}{errors}");
         machines.assert_as_it_was();
     };
     refused(3, &format!("h3=nope@{machine}"), "there is no interface nope");

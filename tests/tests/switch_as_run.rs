@@ -127,12 +127,12 @@ impl Case {
     fn boxes(&self, folder: &Path) -> Figures {
         let boxes = Boxes::new("as-run");
         boxes.set_mtu(3092);
-        boxes.play_all(self.switches);
+        boxes.start_all(self.switches);
         let at = |link: &str| SWITCHES.into_iter().find(|switch| link.starts_with(switch)).expect("a switch's link");
         for (link, change, _) in self.failure.changes() {
             boxes.links(at(link), link, &[change]);
         }
-        let seconds = self.send([0, 2].map(|host| boxes.place(&format!("h{host}"))), folder);
+        let seconds = self.send([0, 2].map(|host| boxes.namespace(&format!("h{host}"))), folder);
         let links = SWITCHES.iter().flat_map(|switch| {
             assert_eq!(boxes.shown(switch)["lost_frames"], 0, "this machine is too slow for the scenario");
             boxes.links(switch, "*", &[])
@@ -156,10 +156,10 @@ impl Case {
         sender.args(["--to", &Machines::address(2, false).to_string(), "--balancer", self.balancer]).args(self.senders);
         sender.args(self.switches.contains(&"queue.trimming=true").then_some("--trimming"));
         let sender = Running(sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-        let said: Value = serde_json::from_str(&output(sender)).unwrap();
+        let report: Value = serde_json::from_str(&output(sender)).unwrap();
         drop(receiver);
         std::fs::remove_dir_all(out).unwrap();
-        said["seconds"].as_f64().unwrap()
+        report["seconds"].as_f64().unwrap()
     }
 
     /// Runs `spray run`, and `spray switch` with all switches.
@@ -178,9 +178,9 @@ impl Case {
 /// Returns the output of a process that succeeds.
 fn output(mut process: Running) -> String {
     let mut stdout = process.0.stdout.take().expect("a pipe");
-    let said = std::io::read_to_string(&mut stdout).unwrap();
-    assert!(process.end().success(), "{}", process.said());
-    said
+    let printed = std::io::read_to_string(&mut stdout).unwrap();
+    assert!(process.end().success(), "{}", process.stderr());
+    printed
 }
 
 /// A sender with a fixed rate, one and a half times that of its receiver's link.

@@ -12,7 +12,7 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, both_ways, wait_until};
 use spray_tests::{shared_turn, spray, turn};
 
-use crate::metrics::{ask, value};
+use crate::metrics::{request, value};
 
 #[test]
 fn tcp_through_a_tunnel_survives_a_link_failure() {
@@ -25,8 +25,8 @@ fn tcp_through_a_tunnel_survives_a_link_failure() {
     for condition in [Condition::Healthy, Condition::Silent] {
         let tunnel = Contender::Tunnel(Vec::new());
         let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &tunnel, condition).unwrap();
-        assert!(done.mbps.is_some(), "{}: {}", condition.name(), done.said);
-        assert!(!done.said.contains("connecting again"), "{}: {}", condition.name(), done.said);
+        assert!(done.mbps.is_some(), "{}: {}", condition.name(), done.output);
+        assert!(!done.output.contains("connecting again"), "{}: {}", condition.name(), done.output);
     }
 }
 
@@ -71,7 +71,7 @@ fn a_restarted_end_reconnects_and_ctrl_c_leaves_nothing() {
     near = near.until("and dropped: see `ip route");
     for (side, running) in [&mut near, &mut far].into_iter().enumerate() {
         kill(Pid::from_raw(running.0.id() as i32), Signal::SIGINT).unwrap();
-        assert_eq!(running.end().code(), Some(130), "{}", running.said());
+        assert_eq!(running.end().code(), Some(130), "{}", running.stderr());
         let links = pair.run_in(side, || Command::new("ip").args(["-details", "link"]).output()).unwrap().unwrap();
         let links = text(&links.stdout);
         assert!(!links.contains("near") && !links.contains("far") && !links.contains("prog/xdp"), "{links}");
@@ -88,7 +88,7 @@ fn each_thread_of_a_host_has_its_queue_and_connections() {
     let far = end(&pair, 1, &["--metrics", &publish]);
     let mut near = end(&pair, 0, &[]).until("connected to ");
     let far = far.until("connected to ");
-    let metrics = || pair.run_in(0, || ask(&publish, "/metrics")).unwrap();
+    let metrics = || pair.run_in(0, || request(&publish, "/metrics")).unwrap();
     let open = || value(&metrics()?, "spray_connections");
     wait_until("all connections to be open", || open() == Some(2.0 * threads));
     std::thread::scope(|scope| {
@@ -101,8 +101,8 @@ fn each_thread_of_a_host_has_its_queue_and_connections() {
     assert_eq!(near.end().code(), Some(130));
     // Dropped packets are not compared, because a full queue drops some. A thread without a
     // connection would not have delivered its flows.
-    let said = near.said();
-    assert!(said.contains(" 0 refused"), "{said}");
+    let stderr = near.stderr();
+    assert!(stderr.contains(" 0 refused"), "{stderr}");
     drop(far);
 }
 
@@ -148,7 +148,7 @@ fn impossible_requests_are_rejected_with_the_reason() {
         ),
     ] {
         let output = spray().args(["tunnel", "--interface", "spray-nope"]).args(arguments).output().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains(why), "{arguments:?}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(why), "{arguments:?}: {stderr}");
     }
 }

@@ -38,9 +38,9 @@ impl Fabric {
         let name = format!("{name}-{}", std::process::id());
         let scenario = scenarios().join("pod.toml");
         let arguments = ["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"];
-        let (code, said, errors) = run_by(command, &[&arguments, more].concat());
+        let (code, stdout, errors) = run_by(command, &[&arguments, more].concat());
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
-        Self { name, shown: serde_json::from_str(&said).unwrap() }
+        Self { name, shown: serde_json::from_str(&stdout).unwrap() }
     }
 
     fn pid(&self) -> u32 {
@@ -69,8 +69,8 @@ impl Fabric {
     }
 
     fn down(&self) {
-        let (code, said, errors) = run(&["down", &self.name]);
-        assert!(code == 0 && said.contains(&self.name), "{errors}");
+        let (code, stdout, errors) = run(&["down", &self.name]);
+        assert!(code == 0 && stdout.contains(&self.name), "{errors}");
         self.assert_gone();
     }
 
@@ -177,21 +177,21 @@ fn flows_are_spread_and_routing_avoids_links_that_are_down() {
 fn expired_at(fabric: &Fabric, v6: bool, ttl: u32) -> (IpAddr, [u8; 2]) {
     let (domain, icmp, header) =
         if v6 { (Domain::IPV6, Protocol::ICMPV6, 0) } else { (Domain::IPV4, Protocol::ICMPV4, 20) };
-    let hears = fabric.inside(0, || Socket::new(domain, Type::RAW, Some(icmp)).unwrap());
-    hears.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let raw = fabric.inside(0, || Socket::new(domain, Type::RAW, Some(icmp)).unwrap());
+    raw.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let sends = fabric.inside(0, || Socket::new(domain, Type::DGRAM, None).unwrap());
     if v6 { sends.set_unicast_hops_v6(ttl) } else { sends.set_ttl_v4(ttl) }.unwrap();
     let number = 40_000 + ttl as u16;
     sends.send_to(&content(ttl.into(), 100), &SocketAddr::new(fabric.address(2, v6), number).into()).unwrap();
-    let hears = UdpSocket::from(hears);
-    let mut told = [0; 2_000];
+    let raw = UdpSocket::from(raw);
+    let mut packet = [0; 2_000];
     loop {
-        let (len, from) = hears.recv_from(&mut told).unwrap();
-        let told = &told[header..len];
+        let (len, from) = raw.recv_from(&mut packet).unwrap();
+        let packet = &packet[header..len];
         // Neighbour solicitations are received here too.
-        if told.len() > 8 + 20 + 8 && matches!((v6, told[0]), (false, 11) | (true, 3)) {
-            assert!(told[8..].windows(2).any(|pair| pair == number.to_be_bytes()), "the packet is quoted");
-            return (from.ip(), [told[0], told[1]]);
+        if packet.len() > 8 + 20 + 8 && matches!((v6, packet[0]), (false, 11) | (true, 3)) {
+            assert!(packet[8..].windows(2).any(|pair| pair == number.to_be_bytes()), "the packet is quoted");
+            return (from.ip(), [packet[0], packet[1]]);
         }
     }
 }
@@ -208,10 +208,10 @@ fn switches_report_expired_packets_to_their_senders() {
             let line = names.lines().find(|line| line.split(' ').next() == Some(&address.to_string()));
             line.unwrap_or_else(|| panic!("{address} in {names}")).split(' ').nth(1).unwrap()
         };
-        for (v6, told) in [(false, [11, 0]), (true, [3, 0])] {
+        for (v6, expected) in [(false, [11, 0]), (true, [3, 0])] {
             let hops = [1, 2, 3].map(|ttl| {
                 let (address, kind) = expired_at(&fabric, v6, ttl);
-                assert_eq!(kind, told);
+                assert_eq!(kind, expected);
                 name(address)
             });
             assert!(matches!(hops, ["leaf0", "spine0" | "spine1", "leaf1"]), "{hops:?}");
@@ -255,15 +255,18 @@ fn links_delay_reorder_corrupt_and_duplicate() {
     assert_eq!(numbers(4, long), [0, 1, 2, 3]);
     assert!(sent.elapsed() >= Duration::from_millis(200));
     fabric.link(up, &["delay=200ms", "reorder=50%"]);
-    let came = numbers(40, long);
+    let received = numbers(40, long);
     let [early, late]: [Vec<u8>; 2] = {
-        let falls = came.windows(2).position(|pair| pair[0] > pair[1]).unwrap();
-        [came[..=falls].to_vec(), came[falls + 1..].to_vec()]
+        let falls = received.windows(2).position(|pair| pair[0] > pair[1]).unwrap();
+        [received[..=falls].to_vec(), received[falls + 1..].to_vec()]
     };
-    assert!(came.len() == 40 && early.is_sorted() && late.is_sorted(), "some packets overtake others: {came:?}");
+    assert!(
+        received.len() == 40 && early.is_sorted() && late.is_sorted(),
+        "some packets overtake others: {received:?}"
+    );
     fabric.link(up, &["jitter=100ms"]);
-    let came = numbers(40, long);
-    assert!(came.len() == 40 && !came.is_sorted());
+    let received = numbers(40, long);
+    assert!(received.len() == 40 && !received.is_sorted());
     let (code, _, why) = run(&["link", "--name", &fabric.name, "leaf0->spine0", "reorder=1%"]);
     assert!(code == 2 && why.contains("needs a delay too"), "{why}");
     fabric.link(up, &["up"]);
@@ -298,11 +301,11 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_returned() {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o044, 0o044, "{}", file.display());
     }
     let shell = |host: &str, command: &str| run(&["shell", host, "--name", &fabric.name, "--", "sh", "-c", command]);
-    let machines_own = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let (code, said, _) = shell("h1", "cat /etc/hosts /etc/resolv.conf; ls /sys/class/net; echo $SPRAY_HOST; exit 7");
+    let of_machine = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let (code, stdout, _) = shell("h1", "cat /etc/hosts /etc/resolv.conf; ls /sys/class/net; echo $SPRAY_HOST; exit 7");
     assert_eq!(code, 7);
     for part in ["10.0.0.3 h2", "::3 h2", "nameserver 127.0.0.1", "eth0", "h1"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
     for (arguments, why) in [
         (&["shell", "h9", "--name", &fabric.name, "--", "true"][..], "its hosts: h0, h1, h2, h3"),
@@ -316,30 +319,30 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_returned() {
         (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", "a/b"], "letters"),
         (&["up", scenarios().join("lossless.toml").to_str().unwrap(), "--name", "other"], "`--engine sim`"),
     ] {
-        let (code, said, errors) = run(arguments);
-        assert!(code == 2 && said.is_empty() && errors.contains(why), "{arguments:?}: {code}: {said}{errors}");
+        let (code, stdout, errors) = run(arguments);
+        assert!(code == 2 && stdout.is_empty() && errors.contains(why), "{arguments:?}: {code}: {stdout}{errors}");
     }
-    assert_eq!(std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(), machines_own);
+    assert_eq!(std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(), of_machine);
     // Processes that still run in a host are listed when it is removed.
     let own = ["shell", "h1", "--name", &fabric.name, "--", "sh", "-c", "echo; read end"];
     let mut left = spray().args(own).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     left.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let (code, _, errors) = run(&["down", &fabric.name]);
-    let told = format!("  {} in h1: sh -c echo; read end", left.id());
-    assert!(code == 0 && errors.contains(&told) && errors.contains(&format!("`kill {}`", left.id())), "{errors}");
+    let line = format!("  {} in h1: sh -c echo; read end", left.id());
+    assert!(code == 0 && errors.contains(&line) && errors.contains(&format!("`kill {}`", left.id())), "{errors}");
     fabric.assert_gone();
     drop(left.stdin.take());
     left.wait().unwrap();
 }
 
 /// A namespace of another program, removed when dropped.
-struct Theirs(String);
+struct ExistingNamespace(String);
 
-impl Theirs {
+impl ExistingNamespace {
     fn new(name: &str) -> Self {
-        let theirs = Self(format!("{name}-{}", std::process::id()));
-        theirs.ip(&["netns", "add", &theirs.0]);
-        theirs
+        let existing = Self(format!("{name}-{}", std::process::id()));
+        existing.ip(&["netns", "add", &existing.0]);
+        existing
     }
 
     /// Returns the output of `ip`.
@@ -354,7 +357,7 @@ impl Theirs {
     }
 }
 
-impl Drop for Theirs {
+impl Drop for ExistingNamespace {
     fn drop(&mut self) {
         let _ = std::process::Command::new("ip").args(["netns", "delete", &self.0]).output();
     }
@@ -363,19 +366,20 @@ impl Drop for Theirs {
 #[test]
 fn a_host_can_use_an_existing_namespace_which_is_restored() {
     let Some(_turn) = turn() else { return };
-    let theirs = Theirs::new("theirs");
-    let setting = || deployment::inside(&theirs.0, || std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/accept_ra"));
-    let (links, was) = (theirs.links(), setting().ok());
-    let lent = format!("h3={}", theirs.0);
-    let fabric = Fabric::with("lent", &["--host", &lent]);
-    assert_eq!(fabric.host(3, "namespace"), format!("/run/netns/{}", theirs.0));
+    let existing = ExistingNamespace::new("theirs");
+    let setting =
+        || deployment::inside(&existing.0, || std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/accept_ra"));
+    let (links, was) = (existing.links(), setting().ok());
+    let placement = format!("h3={}", existing.0);
+    let fabric = Fabric::with("lent", &["--host", &placement]);
+    assert_eq!(fabric.host(3, "namespace"), format!("/run/netns/{}", existing.0));
     exchange(&fabric, [3, 0], false, 200_000);
     exchange(&fabric, [0, 3], true, 200_000);
-    let (code, said, _) = run(&["shell", "h3", "--name", &fabric.name, "--", "ip", "-br", "address"]);
-    assert!(code == 0 && said.contains("10.0.0.4/8"), "{said}");
+    let (code, stdout, _) = run(&["shell", "h3", "--name", &fabric.name, "--", "ip", "-br", "address"]);
+    assert!(code == 0 && stdout.contains("10.0.0.4/8"), "{stdout}");
     let pod = scenarios().join("pod.toml");
     for (host, why) in [
-        (&*lent, "it is in use by another host"),
+        (&*placement, "it is in use by another host"),
         ("h9=nobody", "there is no host h9"),
         ("h0=nobody", "/run/netns/nobody"),
         ("h0=/proc/self/ns/net", "this machine's own network"),
@@ -386,11 +390,11 @@ fn a_host_can_use_an_existing_namespace_which_is_restored() {
         assert!(code == 2 && errors.contains(why), "{host}: {code}: {errors}");
     }
     fabric.down();
-    wait_until("its interface to be removed", || theirs.links() == links);
+    wait_until("its interface to be removed", || existing.links() == links);
     assert_eq!(setting().ok(), was);
     // The name of a host's interface may be taken.
-    theirs.ip(&["-n", &theirs.0, "link", "add", "eth0", "type", "veth", "peer", "name", "other"]);
-    let (code, _, errors) = run(&["up", pod.to_str().unwrap(), "--name", "refused", "--host", &lent]);
+    existing.ip(&["-n", &existing.0, "link", "add", "eth0", "type", "veth", "peer", "name", "other"]);
+    let (code, _, errors) = run(&["up", pod.to_str().unwrap(), "--name", "refused", "--host", &placement]);
     assert!(code == 2 && errors.contains("--network none"), "{errors}");
 }
 
@@ -404,9 +408,9 @@ fn our_transport_runs_in_deployed_hosts() {
     serve.args(["shell", "h2", "--name", &fabric.name, "--", own, "serve", "--interface", "eth0", "--insecure"]);
     let mut serve = Running(serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening();
     let perf = ["perf", "10.0.0.3", "--interface", "eth0", "--insecure", "-t", "2", "--json"];
-    let (code, said, errors) = run(&[&["shell", "h0", "--name", &fabric.name, "--", own][..], &perf].concat());
+    let (code, stdout, errors) = run(&[&["shell", "h0", "--name", &fabric.name, "--", own][..], &perf].concat());
     assert_eq!(code, 0, "{errors}");
-    let measured: Value = serde_json::from_str(&said).unwrap();
+    let measured: Value = serde_json::from_str(&stdout).unwrap();
     assert!(measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() > 1_000_000, "{measured}");
     // Packets are sprayed: one connection uses both spines.
     for spine in ["leaf0->spine0", "leaf0->spine1"] {
@@ -427,8 +431,11 @@ fn remains_of_a_kill_are_cleaned_and_ctrl_c_leaves_nothing() {
     wait_until("its namespaces to be leftovers", || {
         leftovers().iter().any(|name| name.contains(&fabric.pid().to_string()))
     });
-    let (code, said, errors) = run(&["clean"]);
-    assert!(code == 0 && said.contains(fabric.host(0, "namespace")) && said.contains(&fabric.name), "{said}{errors}");
+    let (code, stdout, errors) = run(&["clean"]);
+    assert!(
+        code == 0 && stdout.contains(fabric.host(0, "namespace")) && stdout.contains(&fabric.name),
+        "{stdout}{errors}"
+    );
     fabric.assert_gone();
 
     let folder = Folder::new();
@@ -441,7 +448,7 @@ fn remains_of_a_kill_are_cleaned_and_ctrl_c_leaves_nothing() {
     wait_until("the set-up to begin", || spray_switch::control(&name).exists());
     kill(Pid::from_raw(up.0.id() as i32), Signal::SIGINT).unwrap();
     let code = up.end().code();
-    assert_eq!(code, Some(130), "{}", up.said());
+    assert_eq!(code, Some(130), "{}", up.stderr());
     assert!(!spray_switch::control(&name).exists());
     assert!(!spray_switch::deployed().contains(&name));
 }
@@ -461,9 +468,9 @@ fn a_fabric_of_another_mount_namespace_is_accessible_and_not_a_leftover() {
     let shown: Value = serde_json::from_slice(&made.stdout).unwrap();
     let namespace = shown["hosts"][0]["namespace"].as_str().unwrap();
     let leftovers = leftovers();
-    let (code, said, errors) = run(&["shell", "--name", &name, "h0", "--", "ip", "-br", "address"]);
+    let (code, stdout, errors) = run(&["shell", "--name", &name, "h0", "--", "ip", "-br", "address"]);
     let down = run(&["down", &name]).0;
     ip(&["netns", "del", &outer]);
-    assert!(code == 0 && said.contains(shown["hosts"][0]["ipv4"].as_str().unwrap()), "{code}: {said}{errors}");
+    assert!(code == 0 && stdout.contains(shown["hosts"][0]["ipv4"].as_str().unwrap()), "{code}: {stdout}{errors}");
     assert!(down == 0 && !leftovers.iter().any(|left| left == namespace), "{leftovers:?}");
 }

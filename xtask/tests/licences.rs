@@ -25,8 +25,8 @@ fn every_dependency_has_an_allowed_licence_and_a_registry() {
         let (licence, source) = (package["license"].as_str().unwrap_or_default(), package["source"].as_str());
         !is_allowed(licence, &allow) || source.is_some_and(|source| !source.starts_with("registry+"))
     };
-    let told = |package: &Value| format!("{} {} {}", package["id"], package["license"], package["source"]);
-    let wrong: Vec<String> = packages.iter().filter(wrong).map(told).collect();
+    let described = |package: &Value| format!("{} {} {}", package["id"], package["license"], package["source"]);
+    let wrong: Vec<String> = packages.iter().filter(wrong).map(described).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -31,9 +31,9 @@ fn task(folder: &Folder, from: &Path, package: Option<&Path>) -> Output {
 fn a_task_works_on_the_tree_in_which_it_is_called() {
     let folder = copy();
     let tree = folder.path().join("tree").canonicalize().unwrap();
-    let said = |output: Output| text(&output.stdout).trim().to_string();
-    assert_eq!(said(task(&folder, Path::new("/"), Some(&tree.join("xtask")))), tree.display().to_string());
-    assert_eq!(said(task(&folder, &tree.join("xtask/src"), None)), tree.display().to_string());
+    let stdout = |output: Output| text(&output.stdout).trim().to_string();
+    assert_eq!(stdout(task(&folder, Path::new("/"), Some(&tree.join("xtask")))), tree.display().to_string());
+    assert_eq!(stdout(task(&folder, &tree.join("xtask/src"), None)), tree.display().to_string());
 }
 
 #[test]

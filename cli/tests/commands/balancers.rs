@@ -66,11 +66,11 @@ fn line(table: &str, balancer: &str) -> Vec<String> {
 fn every_balancer_has_a_line_and_a_folder() {
     let comparison = Comparison::new(&scenario(""));
     let output = comparison.run(&["--every-balancer", "--seed", "3"]);
-    let (said, progress) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}\n{progress}");
+    let (stdout, progress) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{progress}");
     assert!(progress.contains("[1/"), "{progress}");
     for kind in BalancerKind::ALL {
-        assert_eq!(line(&said, kind.name())[..2], ["healthy", "ecmp"]);
+        assert_eq!(line(&stdout, kind.name())[..2], ["healthy", "ecmp"]);
         let run = format!("healthy-{kind}-seed3");
         for file in ["summary.json", "flows.csv", "report.html"] {
             assert!(!comparison.read(&format!("{run}/{file}")).is_empty());
@@ -85,13 +85,13 @@ fn every_balancer_has_a_line_and_a_folder() {
 fn incomplete_flows_are_reported_and_other_runs_continue() {
     let comparison = Comparison::new(&scenario(DEAD));
     let output = comparison.run(&["--balancer", "ecmp", "--balancer", "reps", "--seeds", "1..2", "--threads", "1"]);
-    let (said, error) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{said}\n{error}");
-    let (ecmp, reps) = (line(&said, "ecmp"), line(&said, "reps"));
+    let (stdout, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stdout}\n{error}");
+    let (ecmp, reps) = (line(&stdout, "ecmp"), line(&stdout, "reps"));
     assert!(ecmp[3].ends_with("/2 complete") && ecmp[5].starts_with('>'), "{ecmp:?}");
     assert!(reps[3] == "2" && reps[4] == "100 %" && !reps[5].starts_with('>'), "{reps:?}");
-    assert!(said.contains("warning: not all flows completed: ecmp "), "{said}");
-    assert!(said.contains("flows given up: ") && said.contains("`give_up_us`"), "{said}");
+    assert!(stdout.contains("warning: not all flows completed: ecmp "), "{stdout}");
+    assert!(stdout.contains("flows given up: ") && stdout.contains("`give_up_us`"), "{stdout}");
     assert!(error.contains("incomplete runs: ") && error.contains(" of 4"), "{error}");
     let page = comparison.read("report.html");
     assert!(page.contains("reps-seed1/report.html") && page.contains("reps-seed2/report.html"));
@@ -106,10 +106,10 @@ fn earlier_runs_are_compared_but_do_not_change_the_exit_code() {
     assert_eq!(first.status.code(), Some(1), "{}", text(&first.stderr));
     let second = comparison.run(&["--balancer", "reps", "--seed", "1"]);
     assert!(second.status.success(), "{}", text(&second.stderr));
-    let said = text(&second.stdout);
+    let stdout = text(&second.stdout);
     assert!(
-        line(&said, "ecmp").last().unwrap().contains(" flows, ") && line(&said, "reps").last().unwrap() == "-",
-        "{said}"
+        line(&stdout, "ecmp").last().unwrap().contains(" flows, ") && line(&stdout, "reps").last().unwrap() == "-",
+        "{stdout}"
     );
 }
 

@@ -117,8 +117,8 @@ fn captures_do_not_change_results_or_depend_on_the_number_of_threads() {
 fn a_capture_has_a_limit_and_never_overwrites_a_file() {
     let run = Run::new(SMALL);
     let pcap = run.folder.join("pcap");
-    let (said, _) = run.run("out", &["--pcap", &pcap, "--pcap-frames", "100"]);
-    assert!(said.contains("frames.pcapng: the first 100 frames; "), "{said}");
+    let (stderr, _) = run.run("out", &["--pcap", &pcap, "--pcap-frames", "100"]);
+    assert!(stderr.contains("frames.pcapng: the first 100 frames; "), "{stderr}");
     let (scenario, out) = (run.scenario.as_str(), run.folder.join("other"));
     let again = ["run", scenario, "--engine", "sim", "--out", &out, "--pcap", &pcap];
     refused(&again, &["frames.pcapng is there already", "another folder with --pcap"]);

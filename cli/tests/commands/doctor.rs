@@ -109,10 +109,10 @@ fn missing_privileges_are_reported_in_one_line_with_an_alternative() {
         (&["run", &pod, "--engine", "xdp", "--out", &out, "-q"], ["run as root", "`--engine sim`"]),
         (&["up", &pod, "--name", "rights"], ["run as root", "root (sudo)"]),
     ] {
-        let (code, said) = without_rights(&pair, arguments);
-        assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{arguments:?}: {code:?}: {said}");
-        assert!(said.lines().count() == 1 && !said.contains("libbpf"), "{arguments:?}: {said}");
-        assert!(arguments[0] != "up" || !said.contains("sim"), "it suggests the simulator: {said}");
+        let (code, stderr) = without_rights(&pair, arguments);
+        assert!(code == Some(2) && parts.iter().all(|part| stderr.contains(part)), "{arguments:?}: {code:?}: {stderr}");
+        assert!(stderr.lines().count() == 1 && !stderr.contains("libbpf"), "{arguments:?}: {stderr}");
+        assert!(arguments[0] != "up" || !stderr.contains("sim"), "it suggests the simulator: {stderr}");
     }
 }
 

@@ -55,9 +55,12 @@ fn a_figure_from_a_file_is_run_once_and_has_values_report_and_claim() {
     let (file, out) = (folder.file("small.toml", SMALL), folder.join("out"));
     let run = || spray(&["figures", "--quick", "--figure", &file, "--out", &out]);
     let first = run();
-    let said = text(&first.stdout);
+    let stdout = text(&first.stdout);
     assert!(first.status.success(), "{}", text(&first.stderr));
-    assert!(said.contains("confirmed     REPS ends no later than ECMP") && said.contains("runtime, us"), "{said}");
+    assert!(
+        stdout.contains("confirmed     REPS ends no later than ECMP") && stdout.contains("runtime, us"),
+        "{stdout}"
+    );
     assert!(text(&run().stderr).contains("2 of 2 runs are done already"));
     let csv = folder.read("out/figures.csv");
     assert!(csv.starts_with("figure,scale,series,condition,x,measure,unit,"), "{csv}");

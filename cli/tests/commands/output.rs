@@ -175,7 +175,7 @@ fn a_first_scenario_runs_and_overwrites_nothing() {
 
 #[test]
 fn explanations_are_found_by_any_name_and_similar_names_are_suggested() {
-    let said = |name: &str| text(&spray(&["explain", name]).stdout).clone();
+    let explained = |name: &str| text(&spray(&["explain", name]).stdout).clone();
     for (name, parts) in [
         ("arcane", ["reps: a balancer", "REPS-1"]),
         ("eqds", ["eqds: a congestion control", "pull_bytes"]),
@@ -186,7 +186,7 @@ fn explanations_are_found_by_any_name_and_similar_names_are_suggested() {
         ("wire", ["a specification", "# "]),
     ] {
         for part in parts {
-            assert!(said(name).contains(part), "{name} does not print `{part}`: {}", said(name));
+            assert!(explained(name).contains(part), "{name} does not print `{part}`: {}", explained(name));
         }
     }
     refused(&["explain", "flowcutt"], &["flowcutt", "did you mean `flowcut`?"]);

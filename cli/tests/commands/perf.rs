@@ -23,8 +23,8 @@ impl Server {
         let mut command = Command::new(spray_test_support::program("spray"));
         command.args(["serve", "--device", "udp", "--insecure", "--from", &address, "-p", "61504"]).args(options);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(process.stderr.as_mut().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap().contains("listening on ")));
+        let mut lines = BufReader::new(process.stderr.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("listening on ")));
         Self { process, address, from }
     }
 
@@ -58,17 +58,17 @@ fn number(value: &Value) -> f64 {
 fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
     let mut server = Server::start(10, &["-1"]);
     let options = ["-n", "3M", "-b", "400M", "-P", "2", "--json"];
-    let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
+    let report: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
     let mut expected = documented("Measured");
     assert!(expected.remove("error"));
-    assert_eq!(fields(&said), expected);
-    let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
-    assert_eq!(sums, [3_145_728.0; 2], "{said}");
-    assert!(number(&said["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{said}");
-    assert_eq!(said["start"]["test_start"]["target_bitrate"], 400_000_000, "{said}");
+    assert_eq!(fields(&report), expected);
+    let sums = [&report["end"]["sum_sent"], &report["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
+    assert_eq!(sums, [3_145_728.0; 2], "{report}");
+    assert!(number(&report["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{report}");
+    assert_eq!(report["start"]["test_start"]["target_bitrate"], 400_000_000, "{report}");
     assert!(server.process.wait().unwrap().success());
-    let said = std::io::read_to_string(server.process.stdout.take().unwrap()).unwrap();
-    assert_eq!(said.matches(", received ").count(), 2, "{said}");
+    let stdout = std::io::read_to_string(server.process.stdout.take().unwrap()).unwrap();
+    assert_eq!(stdout.matches(", received ").count(), 2, "{stdout}");
 }
 
 #[test]
@@ -77,28 +77,28 @@ fn several_clients_are_served_concurrently_and_in_sequence() {
     std::thread::scope(|scope| {
         let one = |number| scope.spawn(move || server.measure(number, &["-t", "1", "--json"]));
         for client in ["", "1", "2"].map(one) {
-            let said: Value = serde_json::from_str(&client.join().unwrap()).unwrap();
-            assert!(number(&said["end"]["sum_received"]["bytes"]) > 1e5, "{said}");
+            let report: Value = serde_json::from_str(&client.join().unwrap()).unwrap();
+            assert!(number(&report["end"]["sum_received"]["bytes"]) > 1e5, "{report}");
         }
     });
-    let said = server.measure("", &["-t", "1", "-R", "-O", "1"]);
+    let stdout = server.measure("", &["-t", "1", "-R", "-O", "1"]);
     for part in ["(omitted)", "processor: here ", "in all"] {
-        assert!(said.contains(part), "no {part}: {said}");
+        assert!(stdout.contains(part), "no {part}: {stdout}");
     }
 }
 
 #[test]
 fn a_json_stream_has_one_event_per_line() {
     let server = Server::start(30, &[]);
-    let said = server.measure("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir"]);
-    let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let stdout = server.measure("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir"]);
+    let events: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     let (first, rest) = names.split_first().unwrap();
     let (last, between) = rest.split_last().unwrap();
-    assert_eq!((*first, *last), ("start", "end"), "{said}");
-    assert!(between.len() >= 2 && between.iter().all(|name| *name == "interval"), "{said}");
-    assert!(events[1]["data"]["sum_bidir_reverse"]["sender"] == false, "{said}");
-    assert!(number(&events.last().unwrap()["data"]["sum_sent"]["bytes"]) > 1e5, "{said}");
+    assert_eq!((*first, *last), ("start", "end"), "{stdout}");
+    assert!(between.len() >= 2 && between.iter().all(|name| *name == "interval"), "{stdout}");
+    assert!(events[1]["data"]["sum_bidir_reverse"]["sender"] == false, "{stdout}");
+    assert!(number(&events.last().unwrap()["data"]["sum_sent"]["bytes"]) > 1e5, "{stdout}");
     let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json-stream"]);
     words[1] = "127.0.0.1".into();
     let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -118,12 +118,12 @@ fn a_server_that_is_killed_or_absent_is_an_error() {
         // The heading or the start event precedes the first interval.
         assert!(lines.nth(2).is_some());
         server.process.kill().unwrap();
-        let said: Vec<String> = lines.collect();
+        let rest: Vec<String> = lines.collect();
         let output = process.wait_with_output().unwrap();
         let errors = text(&output.stderr);
         assert!(output.status.code() == Some(1) && errors.contains(&server.address), "{errors}");
         if json {
-            let [end, error] = [2, 1].map(|back| serde_json::from_str::<Value>(&said[said.len() - back]).unwrap());
+            let [end, error] = [2, 1].map(|back| serde_json::from_str::<Value>(&rest[rest.len() - back]).unwrap());
             let sum = &end["data"]["sum_sent"];
             assert!(number(&sum["bytes"]) > 0.0 && number(&sum["seconds"]) < 60.0, "{end}");
             assert!(error["event"] == "error" && error["data"].as_str().unwrap().contains(&server.address), "{error}");
@@ -133,10 +133,10 @@ fn a_server_that_is_killed_or_absent_is_an_error() {
     let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json"]);
     words[1] = server.address.rsplit_once('.').unwrap().0.to_owned() + ".42";
     let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said["error"].as_str().unwrap().contains("does `spray serve` run there?"), "{said}");
-    assert!(said["start"].is_object() && said["intervals"].as_array().unwrap().is_empty(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert!(report["error"].as_str().unwrap().contains("does `spray serve` run there?"), "{report}");
+    assert!(report["start"].is_object() && report["intervals"].as_array().unwrap().is_empty(), "{report}");
 }
 
 #[test]

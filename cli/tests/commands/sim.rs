@@ -23,12 +23,14 @@ fn a_sweep_over_seeds_and_balancers_writes_files_and_a_table() {
         spray(&[&first[..], &rest].concat())
     };
     let output = run("a", "1");
-    let (said, warned) = (text(&output.stdout), text(&output.stderr));
+    let (stdout, warned) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{warned}");
     assert_eq!(warned.matches("priorities are ignored").count(), 1, "{warned}");
     assert!(
-        said.contains("mean us (95 %)") && said.contains(" flows rests on the slowest") && said.contains("packet-hops"),
-        "{said}"
+        stdout.contains("mean us (95 %)")
+            && stdout.contains(" flows rests on the slowest")
+            && stdout.contains("packet-hops"),
+        "{stdout}"
     );
     assert!(run("b", "3").status.success());
     for balancer in ["reps", "ops"] {
@@ -102,11 +104,11 @@ fn a_scenario_with_long_queues_requires_the_simulator() {
     let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--out", &out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 16711680, or `--engine sim`";
+    let error = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 16711680, or `--engine sim`";
     if cfg!(feature = "xdp") {
         let out = folder.join("xdp");
-        refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[said]);
-        for (set, said) in [
+        refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[error]);
+        for (set, error) in [
             ("queue.mark_at=departure", "`mark_at` in [queue] is `departure`"),
             ("queue.shared_buffer=12 MB", "`shared_buffer` in [queue] is set"),
             ("queue.pfc=true", "`pfc` in [queue] is on"),
@@ -114,7 +116,7 @@ fn a_scenario_with_long_queues_requires_the_simulator() {
             ("transport.erasure=true", "`erasure` in [transport] is an ideal code"),
             ("transport.payload_bytes=3383", "`payload_bytes` in [transport] is 3383; allowed: at most 3382 here"),
         ] {
-            refused(&["run", &scenario, "--set", set, "--out", &out], &[said, "--engine sim"]);
+            refused(&["run", &scenario, "--set", set, "--out", &out], &[error, "--engine sim"]);
         }
     }
 }
@@ -142,10 +144,10 @@ fn a_deadlock_of_a_lossless_network_is_reported() {
     let scenario = folder.file("circle.toml", circle);
     let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ecmp", "--out", &out]);
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let circle = "links wait for each other for ever: s0->s1 s1->s2 s2->s3 s3->s4 s4->s0\n";
-    assert!(said.contains(circle), "{said}");
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(stderr.contains(circle), "{stderr}");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
 }
 
 #[test]
@@ -196,9 +198,9 @@ fn a_closed_pipe_ends_the_command_quietly() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.signal(), Some(SIGPIPE), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.signal(), Some(SIGPIPE), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
 #[test]

@@ -17,10 +17,10 @@ fn run(rest: &[&str]) -> Output {
 #[test]
 fn verbose_output_lists_steps_and_durations() {
     let output = run(&["-v"]);
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let times = |name: &str| said.lines().filter(|line| line.trim_end().ends_with(&format!(" ms  {name}"))).count();
-    assert_eq!((times("prepare"), times("run")), (2, 2), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let times = |name: &str| stderr.lines().filter(|line| line.trim_end().ends_with(&format!(" ms  {name}"))).count();
+    assert_eq!((times("prepare"), times("run")), (2, 2), "{stderr}");
     let silent = run(&[]);
     assert!(!text(&silent.stderr).contains(" ms  "));
 }

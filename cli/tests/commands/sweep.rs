@@ -42,24 +42,27 @@ fn without_reports_only_tables_are_written_and_a_later_report_has_no_links() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let two = ["--set", "transport.balancer=[ecmp,ops]", "--seeds", "1", "--payload", "1000"];
-    let said = sweep.run(&out, &[&two[..], &["--no-report", "--threads", "1"]].concat());
-    assert!(said.contains("results   ") && !said.contains("overview"), "{said}");
+    let printed = sweep.run(&out, &[&two[..], &["--no-report", "--threads", "1"]].concat());
+    assert!(printed.contains("results   ") && !printed.contains("overview"), "{printed}");
     let run = Path::new(&out).join("leaf0-spine1-at-50-rate-ecmp-seed1");
     assert!(run.join("flows.csv").exists() && !run.join("report.html").exists());
     assert!(!Path::new(&out).join("report.html").exists());
     assert_eq!(sweep.folder.read("out/runs.csv").lines().count(), 3);
-    let said = sweep.run(&out, &two);
+    let printed = sweep.run(&out, &two);
     let page = sweep.folder.read("out/report.html");
-    assert!(said.contains("2 of 2 runs are done already") && !page.contains("/report.html\""), "{said}");
+    assert!(printed.contains("2 of 2 runs are done already") && !page.contains("/report.html\""), "{printed}");
 }
 
 #[test]
 fn every_combination_is_run_once_and_added_to_the_tables() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
-    let said = sweep.run(&out, &[]);
-    assert!(said.contains("condition                   transport.payload_bytes  switch  balancer  runs"), "{said}");
-    assert!(said.contains("/8] payload_bytes ") && said.contains(" left"), "{said}");
+    let printed = sweep.run(&out, &[]);
+    assert!(
+        printed.contains("condition                   transport.payload_bytes  switch  balancer  runs"),
+        "{printed}"
+    );
+    assert!(printed.contains("/8] payload_bytes ") && printed.contains(" left"), "{printed}");
     let plan = sweep.run(&out, &["--plan"]);
     assert_eq!(plan.lines().filter(|line| line.contains(" done ")).count(), 8, "{plan}");
     let anywhere = spray(&["run", &sweep.scenario, "--engine", "sim", "--plan"]);
@@ -152,15 +155,15 @@ fn a_signal_keeps_completed_runs_and_prints_how_to_continue() {
         let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let output = child.wait_with_output().unwrap();
-        let said = text(&output.stderr);
-        assert!(done().count() > before, "{said}");
+        let stderr = text(&output.stderr);
+        assert!(done().count() > before, "{stderr}");
         if signal != "KILL" {
-            assert_eq!(output.status.code(), Some(130), "{said}");
+            assert_eq!(output.status.code(), Some(130), "{stderr}");
             assert!(
-                said.contains(" of 36 runs are done and stay in ") && said.contains("; to continue:\n  "),
-                "{said}"
+                stderr.contains(" of 36 runs are done and stay in ") && stderr.contains("; to continue:\n  "),
+                "{stderr}"
             );
-            assert!(said.contains("--set workload.bytes=16MiB --seeds 1..9"), "{said}");
+            assert!(stderr.contains("--set workload.bytes=16MiB --seeds 1..9"), "{stderr}");
         }
         // Incomplete files have a suffix; all others are complete.
         for run in std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()) {
@@ -180,13 +183,13 @@ fn invalid_axes_and_too_many_runs_are_rejected_with_their_position() {
     let out = sweep.folder.join("out");
     let with =
         |set: &'static str| sweep.arguments(&out, &["--set", set]).into_iter().map(String::from).collect::<Vec<_>>();
-    for (set, said) in [
+    for (set, error) in [
         ("transport.payload_bytes=[1000, 10]", "`payload_bytes` is 10; allowed: integer, 64 to 65000"),
         ("transport.payload_bytes=[64, 64]", "the list has 64 twice; allowed: each value once"),
         ("seeds=0..5000", "there are 20004 runs; allowed: 1 to 10000"),
     ] {
         let arguments = with(set);
-        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[said]);
+        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[error]);
     }
     assert!(!Path::new(&out).exists());
 }

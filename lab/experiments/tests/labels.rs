@@ -64,8 +64,8 @@ fn host_dr_avoids_a_cable_that_routing_has_removed() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = permutation();
     apply(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
-    let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
-    assert!(told <= ops, "routing removes the cable from the hash for both");
+    let (host_dr, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
+    assert!(host_dr <= ops, "routing removes the cable from the hash for both");
     let healthy = mean_ns(&permutation(), HostDr);
-    assert!(told * 10 < healthy * 13);
+    assert!(host_dr * 10 < healthy * 13);
 }

@@ -126,8 +126,8 @@ impl Runs {
             .find(|output| !output.status.code().is_some_and(|code| TIMED_OUT.contains(&code)));
         let output = ended.expect("a browser that ends");
         let (dom, log) = (text(&output.stdout), text(&output.stderr));
-        let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-        assert!(said.is_empty(), "{}: {said:#?}", page.display());
+        let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{}: {console:#?}", page.display());
         let found = dom.split("<pre id=\"found\">").nth(1).unwrap_or_else(|| panic!("no result: {log}"));
         let json = found.split("</pre>").next().unwrap();
         let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");

@@ -160,16 +160,16 @@ fn a_flapping_link_is_down_at_the_start_of_each_cycle() {
 #[test]
 fn a_port_reports_its_events_if_enabled() {
     for counts in [0, 1] {
-        let told = Cell::new(0);
+        let events = Cell::new(0);
         let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
         port.counts = counts;
         let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
         // One frame passes, one has an expired TTL, and one does not fit into the queue.
         for (len, ttl) in [(64, 64), (64, 1), (1_000, 64)] {
             let mut frame = Frame { len, ttl, ..plain_frame(0) };
-            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| told.set(told.get() + 1));
+            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| events.set(events.get() + 1));
         }
-        assert_eq!(told.get(), 3 * u32::from(counts));
+        assert_eq!(events.get(), 3 * u32::from(counts));
     }
 }
 
@@ -269,12 +269,12 @@ fn the_ttl_of_a_routed_frame_is_decremented_that_of_a_switched_one_is_not() {
 //= docs/specs/switch.md#SW-8 random decisions
 #[test]
 fn another_frame_time_port_or_seed_has_another_random_decision() {
-    let fate = port::share(1, 2, 3, 4);
+    let decision = port::share(1, 2, 3, 4);
     for bit in 0..64 {
-        assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), fate);
-        assert_ne!(port::share(1, 2, 3, 4 ^ 1 << bit), fate);
-        assert_ne!(port::share(1 ^ 1 << (bit % 32), 2, 3, 4), fate);
-        assert_ne!(port::share(1, 2, 3 ^ 1 << (bit % 32), 4), fate);
+        assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), decision);
+        assert_ne!(port::share(1, 2, 3, 4 ^ 1 << bit), decision);
+        assert_ne!(port::share(1 ^ 1 << (bit % 32), 2, 3, 4), decision);
+        assert_ne!(port::share(1, 2, 3 ^ 1 << (bit % 32), 4), decision);
     }
 }
 

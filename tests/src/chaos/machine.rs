@@ -70,7 +70,7 @@ impl Machine {
                 (receiver, SIGCONT)
             }
             Kind::InterfaceRemoved if PORTS[event.port].side == 1 => (receiver, SIGCONT),
-            Kind::ProcessorsBusy => return self.be_busy(),
+            Kind::ProcessorsBusy => return self.load_processors(),
             Kind::MemoryTight => return self.limit_memory(receiver),
             Kind::DiskFull => return self.fill(),
             _ => return,
@@ -88,11 +88,11 @@ impl Machine {
 
     /// Reverts an event of the machine.
     pub fn end(&mut self, event: &Event, receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
-        let goes_on =
+        let resume =
             |process: Option<&mut Logged>| process.into_iter().for_each(|it| Self::signal(it, Signal::SIGCONT));
         match event.kind {
-            Kind::ReceiverStopped => goes_on(receiver),
-            Kind::SenderStopped => goes_on(sender),
+            Kind::ReceiverStopped => resume(receiver),
+            Kind::SenderStopped => resume(sender),
             Kind::ProcessorsBusy => self.busy.clear(),
             Kind::MemoryTight => self.group.iter().for_each(|group| group.limit(None)),
             Kind::DiskFull => drop(fs::remove_file(self.filler())),
@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// Reverts all events.
-    pub fn mend<'a>(&mut self, processes: impl Iterator<Item = &'a mut Logged>) {
+    pub fn repair<'a>(&mut self, processes: impl Iterator<Item = &'a mut Logged>) {
         processes.for_each(|process| Self::signal(process, Signal::SIGCONT));
         self.busy.clear();
         self.group.iter().for_each(|group| group.limit(None));
@@ -119,7 +119,7 @@ impl Machine {
         while filler.write(&chunk).is_ok_and(|written| written > 0) {}
     }
 
-    fn be_busy(&mut self) {
+    fn load_processors(&mut self) {
         for _ in 0..4 {
             let mut command = Command::new("sh");
             command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());

@@ -13,7 +13,7 @@ use crate::chaos::network::Network;
 use crate::chaos::port::PORTS;
 use crate::chaos::transfers::{Logged, Transfer, names};
 use crate::chaos::{Episode, Event, Kind};
-use crate::remains::Remains;
+use crate::remains::BpfObjects;
 use crate::running::{PATIENCE, wait_until};
 use crate::{namespaces_of, spray};
 
@@ -63,25 +63,25 @@ pub struct Run {
     idle: [usize; 2],
     senders: [Option<(Logged, Transfer)>; 2],
     /// Ended transfers of this episode that were not reported as delivered.
-    undone: Vec<(usize, Transfer)>,
+    undelivered: Vec<(usize, Transfer)>,
     /// The output of the last sender that failed.
-    last_said: String,
+    last_output: String,
     rng: Rng,
     begun: u64,
-    remains: Remains,
+    remains: BpfObjects,
     figures: Figures,
 }
 
 impl Run {
     /// Creates the network and the files, and starts the receiver.
     pub fn new(seed: u64) -> Self {
-        let (remains, folder, network) = (Remains::before(), Folder::new(), Network::new());
+        let (remains, folder, network) = (BpfObjects::before(), Folder::new(), Network::new());
         let machine = Machine::new(&folder);
         let (key, inbox) = (folder.join("key"), machine.inbox());
         assert!(spray().args(["keygen", &key]).output().unwrap().status.success());
         let (rng, figures) = (rng::stream(seed, 1), Figures::default());
-        let (senders, undone, receiver) = (Default::default(), Vec::new(), None);
-        let (idle, begun, last_said) = ([0; 2], 0, String::new());
+        let (senders, undelivered, receiver) = (Default::default(), Vec::new(), None);
+        let (idle, begun, last_output) = ([0; 2], 0, String::new());
         let mut run = Self {
             network,
             machine,
@@ -91,8 +91,8 @@ impl Run {
             receiver,
             idle,
             senders,
-            undone,
-            last_said,
+            undelivered,
+            last_output,
             rng,
             begun,
             remains,
@@ -113,12 +113,12 @@ impl Run {
         let begun = Instant::now();
         for (at, begins, event) in steps {
             while begun.elapsed() < Duration::from_millis(at) {
-                self.go_on();
+                self.start_transfers();
                 std::thread::sleep(Duration::from_millis(10));
             }
             if begins { self.begin(event) } else { self.end(event) }
         }
-        self.mend();
+        self.repair();
         self.settle();
         self.assert_delivered_in_the_end();
         self.assert_receiver_is_as_it_was();
@@ -128,7 +128,7 @@ impl Run {
     pub fn finish(mut self) -> Figures {
         let receiver = self.receiver.as_mut().expect("the receiver of a repaired network");
         Machine::signal(receiver, nix::sys::signal::Signal::SIGINT);
-        assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.said());
+        assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.stderr());
         self.remains.note(std::process::id());
         let Self { network, machine, remains, mut figures, .. } = self;
         drop((network, machine));
@@ -162,26 +162,26 @@ impl Run {
     }
 
     /// Reverts all events; restarts the receiver if necessary.
-    fn mend(&mut self) {
+    fn repair(&mut self) {
         let senders = self.senders.iter_mut().flatten().map(|(sender, _)| sender);
-        self.machine.mend(self.receiver.iter_mut().chain(senders));
-        self.network.mend_all();
+        self.machine.repair(self.receiver.iter_mut().chain(senders));
+        self.network.repair_all();
         self.receive();
         let receiver = self.receiver.as_mut().expect("a started receiver");
-        assert!(receiver.process.is_running(), "no receiver starts in a repaired network: {}", receiver.said());
+        assert!(receiver.process.is_running(), "no receiver starts in a repaired network: {}", receiver.stderr());
     }
 
     /// Starts the receiver unless one is running at the destination address; one that was started
     /// without this interface has another address.
     fn receive(&mut self) {
         if let Some(mut receiver) = self.receiver.take() {
-            let listens = receiver.said().contains(&format!(" as {}\n", PORTS[2].address));
+            let listens = receiver.stderr().contains(&format!(" as {}\n", PORTS[2].address));
             if listens && receiver.process.is_running() {
                 self.receiver = Some(receiver);
                 return;
             }
             Machine::signal(&mut receiver, nix::sys::signal::Signal::SIGINT);
-            self.over(&mut receiver);
+            self.check_exit(&mut receiver);
         }
         let mut command = spray();
         command.args(["recv", "--keep", "--out"]).arg(&self.inbox);
@@ -211,10 +211,10 @@ impl Run {
     }
 
     /// Checks the processes, and starts the next transfer where one has ended.
-    fn go_on(&mut self) {
+    fn start_transfers(&mut self) {
         self.watch();
         for lane in 0..2 {
-            let failed = self.undone.iter().filter(|(of, _)| *of == lane).count();
+            let failed = self.undelivered.iter().filter(|(of, _)| *of == lane).count();
             if self.senders[lane].is_none() && failed < MOST_FAILED {
                 self.begun += 1;
                 let transfer = Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng);
@@ -244,33 +244,40 @@ impl Run {
 
     /// Checks a transfer after its sender has ended.
     fn sent(&mut self, lane: usize, sender: &mut Logged, transfer: Transfer) {
-        match self.over(sender) {
+        match self.check_exit(sender) {
             Some(0) => {
-                assert!(transfer.is_in(&self.inbox), "{} was reported as delivered: {}", transfer.name, sender.said());
+                assert!(
+                    transfer.is_in(&self.inbox),
+                    "{} was reported as delivered: {}",
+                    transfer.name,
+                    sender.stderr()
+                );
                 self.figures.transfers[0] += 1;
                 transfer.remove(&self.inbox);
             }
             code => {
                 self.figures.transfers[if code.is_some() { 1 } else { 2 }] += 1;
-                self.last_said = sender.said();
-                self.undone.push((lane, transfer));
+                self.last_output = sender.stderr();
+                self.undelivered.push((lane, transfer));
             }
         }
     }
 
     /// Checks a process that has ended. Returns its exit code, unless a signal ended it.
-    fn over(&mut self, process: &mut Logged) -> Option<i32> {
-        let (status, said) = (process.process.end(), process.said());
-        assert!(!said.contains("panicked"), "{said}");
+    fn check_exit(&mut self, process: &mut Logged) -> Option<i32> {
+        let (status, stderr) = (process.process.end(), process.stderr());
+        assert!(!stderr.contains("panicked"), "{stderr}");
         let Some(code) = status.code() else {
-            assert!(self.machine.may_kill, "{status}: {said}");
+            assert!(self.machine.may_kill, "{status}: {stderr}");
             return None;
         };
-        assert!(CODES.contains(&code), "{code}: {said}");
+        assert!(CODES.contains(&code), "{code}: {stderr}");
         if code != 0 {
-            let error =
-                said.lines().rfind(|line| line.starts_with("spray: ")).unwrap_or_else(|| panic!("no error: {said}"));
-            assert!(code == 130 || says_what_to_do(error), "the error has no remedy: {said}");
+            let error = stderr
+                .lines()
+                .rfind(|line| line.starts_with("spray: "))
+                .unwrap_or_else(|| panic!("no error: {stderr}"));
+            assert!(code == 130 || has_remedy(error), "the error has no remedy: {stderr}");
             let plain: String = error.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).collect();
             *self.figures.errors.entry(plain).or_default() += 1;
         }
@@ -283,7 +290,7 @@ impl Run {
             self.watch();
             self.senders.iter().all(Option::is_none)
         });
-        for (_, transfer) in &self.undone {
+        for (_, transfer) in &self.undelivered {
             transfer.assert_nothing_partial_in(&self.inbox);
             self.figures.arrived_unreported += u64::from(transfer.is_in(&self.inbox));
         }
@@ -292,19 +299,24 @@ impl Run {
     /// Checks that in the repaired network failed transfers are delivered when repeated, that new
     /// ones are too, and that no other file is left.
     fn assert_delivered_in_the_end(&mut self) {
-        let undone = std::mem::take(&mut self.undone);
+        let undelivered = std::mem::take(&mut self.undelivered);
         let fresh = (0..2).map(|lane| {
             self.begun += 1;
             (lane, Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng))
         });
-        let all: Vec<_> = fresh.collect::<Vec<_>>().into_iter().chain(undone).collect();
+        let all: Vec<_> = fresh.collect::<Vec<_>>().into_iter().chain(undelivered).collect();
         for (lane, transfer) in all {
             self.begun += 1;
             transfer.remove_arrived(&self.inbox);
             self.send(lane, transfer);
             self.settle();
-            let heard = || self.receiver.as_ref().map(Logged::said);
-            assert!(self.undone.is_empty(), "it fails in a repaired network: {}; {:?}", self.last_said, heard());
+            let receiver_output = || self.receiver.as_ref().map(Logged::stderr);
+            assert!(
+                self.undelivered.is_empty(),
+                "it fails in a repaired network: {}; {:?}",
+                self.last_output,
+                receiver_output()
+            );
         }
         assert_eq!(names(&self.inbox), BTreeSet::new(), "nothing else is left");
     }
@@ -313,18 +325,18 @@ impl Run {
         let receiver = self.receiver.as_mut().expect("a running receiver");
         let [most, mut now] = [self.idle; 2];
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE && (now[0] > most[0] || now[1] > most[1] || begun.elapsed() < LOOK) {
-            std::thread::sleep(LOOK);
+        while begun.elapsed() < PATIENCE && (now[0] > most[0] || now[1] > most[1] || begun.elapsed() < POLL_INTERVAL) {
+            std::thread::sleep(POLL_INTERVAL);
             now = counts(receiver);
         }
-        assert!(receiver.process.is_running(), "it ended: {}", receiver.said());
+        assert!(receiver.process.is_running(), "it ended: {}", receiver.stderr());
         self.figures.idle_kib.push(receiver.process.kib("VmRSS:"));
         assert!(now[0] <= most[0] && now[1] <= most[1], "it has {now:?} descriptors and threads, and had {most:?}");
     }
 }
 
 /// The interval at which a receiver's resources are checked.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns the numbers of descriptors and threads.
 fn counts(process: &Logged) -> [usize; 2] {
@@ -336,7 +348,7 @@ fn counts(process: &Logged) -> [usize; 2] {
 fn idle(receiver: &Logged) -> [usize; 2] {
     let (mut last, mut same) = ([0; 2], 0);
     while same < 10 {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         let now = counts(receiver);
         (last, same) = (now, if now == last { same + 1 } else { 0 });
     }
@@ -345,6 +357,6 @@ fn idle(receiver: &Logged) -> [usize; 2] {
 
 /// Returns whether an error states more than that something failed: a command, a setting, a remedy,
 /// the system's error, or that each file was reported before.
-fn says_what_to_do(error: &str) -> bool {
+fn has_remedy(error: &str) -> bool {
     [";", "`", "--", "(os error ", "files and folders were not sent"].iter().any(|part| error.contains(part))
 }

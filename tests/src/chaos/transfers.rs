@@ -126,13 +126,13 @@ impl Logged {
         self.process.0.id()
     }
 
-    pub fn said(&self) -> String {
+    pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
 
     /// Waits until the output contains `words`, or the process has ended.
     pub fn until(&mut self, words: &str) {
-        wait_until(words, || self.said().contains(words) || !self.process.is_running());
+        wait_until(words, || self.stderr().contains(words) || !self.process.is_running());
     }
 
     /// Returns the number of its descriptors or threads.

@@ -18,7 +18,7 @@ use super::{CUBIC, Ended, Kernel, Transfer, by_kernel, by_spray, connection};
 
 /// The transfer that competes with them.
 #[derive(Clone, Copy, Debug)]
-pub enum Guest<'a> {
+pub enum Candidate<'a> {
     /// `spray send`, with the path of the command.
     Spray(&'a Path),
     /// For comparison, one kernel TCP connection over each spine, with the kernel's default
@@ -28,7 +28,7 @@ pub enum Guest<'a> {
 
 /// The TCP connections with which a transfer competes.
 #[derive(Clone, Copy, Debug)]
-pub struct Rivals<'a> {
+pub struct CompetingFlows<'a> {
     /// The number of connections over each spine.
     pub each: usize,
     /// Their congestion control, by the kernel's name.
@@ -50,7 +50,7 @@ pub struct Shares {
     /// spine.
     pub connections: usize,
     /// The output of the guest.
-    pub said: String,
+    pub output: String,
 }
 
 impl Shares {
@@ -95,19 +95,24 @@ fn over(routers: &Routers, spine: usize) -> Result<Ipv4Addr, RunError> {
 ///
 /// # Errors
 /// If the routers cannot be changed, a connection is refused, or a program does not start.
-pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<'_>) -> Result<Shares, RunError> {
+pub fn beside(
+    routers: &Routers,
+    candidate: Candidate<'_>,
+    path: &Path,
+    competing: &CompetingFlows<'_>,
+) -> Result<Shares, RunError> {
     let failed = |error| RunError::io("a connection of the kernel's", error);
     routers.heal()?;
     // 2 is the kernel's default: ECN is accepted if the other side requests it.
-    let ecn = if rivals.ecn { "1" } else { "2" };
+    let ecn = if competing.ecn { "1" } else { "2" };
     for side in [0, 1] {
         routers.run_in(side, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn))?.map_err(failed)?;
     }
     let to: Vec<_> = (0..Routers::SPINES).map(|spine| over(routers, spine)).collect::<Result<_, _>>()?;
-    let streams: Vec<[Socket; 2]> = (0..rivals.each * to.len())
+    let streams: Vec<[Socket; 2]> = (0..competing.each * to.len())
         .map(|number| {
             let [stream, accepted, _] = connection(routers, Protocol::TCP, to[number % to.len()])?;
-            stream.set_tcp_congestion(rivals.control.as_bytes()).map_err(failed)?;
+            stream.set_tcp_congestion(competing.control.as_bytes()).map_err(failed)?;
             Ok([stream, accepted])
         })
         .collect::<Result<_, RunError>>()?;
@@ -126,15 +131,17 @@ pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<
         std::thread::sleep(ALONE);
         let alone = rates(&before, since);
         let (mut before, mut since) = (count(), Instant::now());
-        let done = match guest {
-            Guest::Spray(spray) => by_spray(routers, spray, path, &[], || (before, since) = (count(), Instant::now())),
-            Guest::Tcp => by_connections(routers, path, &to),
+        let done = match candidate {
+            Candidate::Spray(spray) => {
+                by_spray(routers, spray, path, &[], || (before, since) = (count(), Instant::now()))
+            }
+            Candidate::Tcp => by_connections(routers, path, &to),
         };
         let beside = rates(&before, since);
         drop(ended);
         let done = done?;
-        let connections = if matches!(guest, Guest::Spray(_)) { 1 } else { to.len() };
-        Ok(Shares { alone, beside, ours: done.mbps, connections, said: done.said })
+        let connections = if matches!(candidate, Candidate::Spray(_)) { 1 } else { to.len() };
+        Ok(Shares { alone, beside, ours: done.mbps, connections, output: done.output })
     })
 }
 
@@ -148,7 +155,7 @@ fn by_connections(routers: &Routers, path: &Path, to: &[Ipv4Addr]) -> Result<Tra
         let join = |part: ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let done: Vec<Transfer> = parts.into_iter().map(join).collect::<Result<_, _>>()?;
         let mbps = done.iter().map(|part| part.mbps).sum::<Option<f64>>();
-        Ok(Transfer { mbps, said: format!("{done:?}") })
+        Ok(Transfer { mbps, output: format!("{done:?}") })
     })
 }
 

@@ -20,7 +20,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If a program does not start, or a counter cannot be read.
-pub fn two_of_ours(routers: &Routers, spray: &Path, path: &Path) -> Result<Option<[f64; 2]>, RunError> {
+pub fn two_transfers(routers: &Routers, spray: &Path, path: &Path) -> Result<Option<[f64; 2]>, RunError> {
     let failed = |error| RunError::io("running spray", error);
     routers.heal()?;
     let out = Out::new().map_err(failed)?;
@@ -30,10 +30,10 @@ pub fn two_of_ours(routers: &Routers, spray: &Path, path: &Path) -> Result<Optio
     let start = |interface, file| sender(routers, spray, file, interface, &[]);
     let mut senders = [start(Routers::INTERFACE, path)?, start(Routers::SECOND, &other)?];
     std::thread::sleep(SETTLING);
-    let (before, since) = (routers.arrived()?, Instant::now());
+    let (before, since) = (routers.received_bytes()?, Instant::now());
     let mut during = None;
     while senders.iter_mut().all(Running::is_running) && since.elapsed() < PATIENCE {
-        during = Some((routers.arrived()?, since.elapsed().as_secs_f64()));
+        during = Some((routers.received_bytes()?, since.elapsed().as_secs_f64()));
         std::thread::sleep(Duration::from_millis(20));
     }
     let ended_well = senders.iter_mut().map(Running::end).all(|status| status.success());

@@ -116,7 +116,7 @@ fn delay(router: &Namespace, by: Duration) -> Result<Changes, RunError> {
     };
     let tun = router.run(open)?.map_err(|error| RunError::io("making a TUN device", error))?;
     super::run_in(router, &format!("ip route add default dev far table {}", Routers::DELAYS))?;
-    Ok(Changes::start(None, move |stopped| hold(&tun, by, stopped)))
+    Ok(Changes::start(None, move |stopped| delay_packets(&tun, by, stopped)))
 }
 
 /// The interval at which packets are polled.
@@ -124,7 +124,7 @@ const TICK: Duration = Duration::from_micros(250);
 
 /// Returns packets that arrive on `tun` after the delay. They are then routed normally.
 #[expect(clippy::disallowed_methods, reason = "it delays real packets")]
-fn hold(tun: &Tun, by: Duration, stopped: &AtomicBool) {
+fn delay_packets(tun: &Tun, by: Duration, stopped: &AtomicBool) {
     let mut buffer = vec![0; Tun::HEADER + (64 << 10)];
     let mut held: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     while !stopped.load(Relaxed) {

@@ -167,10 +167,10 @@ fn the_page_of_a_large_sweep_is_small() {
         run.workloads = vec![Completion { fct_us: run.fct_us.clone(), sizes: vec![class; 20] }; 2];
         run
     };
-    for (runs, is_told) in [(1_000, true), (6_000, false)] {
+    for (runs, has_curve) in [(1_000, true), (6_000, false)] {
         let page = overview_page(&(0..runs).map(several).collect::<Vec<_>>());
         assert!(page.len() < 5_000_000, "{runs} runs: {} bytes", page.len());
-        assert_eq!(data_of(&page)["runs"][0]["completions"][1].is_null(), !is_told);
+        assert_eq!(data_of(&page)["runs"][0]["completions"][1].is_null(), !has_curve);
     }
 }
 

@@ -658,13 +658,13 @@ fn named_files_are_quoted_only_if_all_users_may_read_them() {
     for (mode, is_quoted) in [(0o644, true), (0o600, !spray_test_support::has_root())] {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let document = Document::parse(std::path::Path::new("x.toml"), &scenario).unwrap();
-        let said = Scenario::read(&document).unwrap_err().to_string();
-        assert!(said.contains("secret:1:1: ") && said.contains(secret) == is_quoted, "{mode:o}: {said}");
+        let error = Scenario::read(&document).unwrap_err().to_string();
+        assert!(error.contains("secret:1:1: ") && error.contains(secret) == is_quoted, "{mode:o}: {error}");
     }
 }
 
 #[test]
 fn a_scenario_without_an_end_is_rejected() {
-    let said = Document::load(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
-    assert!(said.contains("it is larger than 4194304 bytes"), "{said}");
+    let error = Document::load(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(error.contains("it is larger than 4194304 bytes"), "{error}");
 }

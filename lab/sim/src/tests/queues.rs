@@ -23,14 +23,14 @@ fn the_mean_queue_equals_that_of_frequent_samples() {
     let flows: Vec<_> = flows.into_iter().map(late).collect();
     let (config, events) = (|_| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
     let spec = SimSpec { events: &events, seed: 5, ..spec(&network, &flows, &config) };
-    let (common, mut looks) = (Common::new(&spec), Vec::new());
-    let look = &mut |at_ps, waiting: &[u64]| looks.push((at_ps, waiting.to_vec()));
-    let outcome = Engine::new(&common, 1, &()).run_looking(US / 20, look);
+    let (common, mut inspections) = (Common::new(&spec), Vec::new());
+    let inspect = &mut |at_ps, waiting: &[u64]| inspections.push((at_ps, waiting.to_vec()));
+    let outcome = Engine::new(&common, 1, &()).run_inspected(US / 20, inspect);
     assert!(outcome.end_ps > 70 * US, "both changes occur while frames are queued");
     for (port, link) in
         outcome.ports.iter().zip(spray_fabric::ports(&network)).take(outcome.ports.len() - network.hosts.len())
     {
-        let seen = looks.iter().filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, waiting)| waiting[link]);
+        let seen = inspections.iter().filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, waiting)| waiting[link]);
         let (count, sum) = (seen.clone().count() as f64, seen.clone().sum::<u64>() as f64);
         let (mean, exact) = (sum / count, port.queue_mean_bytes);
         assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, but {mean} from samples", port.name);
@@ -152,10 +152,10 @@ fn hosts_can_distinguish_an_incast_from_a_congested_fabric() {
         let sum = |of: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(of).sum::<u64>();
         [sum(|flow| flow.receiver.trimmed), sum(|flow| flow.receiver.trimmed_last), sum(|flow| flow.sender.nacks_last)]
     };
-    let [trimmed, last, told] = count(&incast, &[], true);
-    assert!(trimmed > 0 && last == trimmed && told > 0 && told <= last, "{trimmed}, {last}, {told}");
-    let [trimmed, last, told] = count(&across, &[slow], true);
-    assert!(trimmed > 0 && last == 0 && told == 0, "{trimmed}, {last}, {told}");
-    let [trimmed, last, told] = count(&incast, &[], false);
-    assert!(trimmed > 0 && last == 0 && told == 0, "{trimmed}, {last}, {told}");
+    let [trimmed, last, reported] = count(&incast, &[], true);
+    assert!(trimmed > 0 && last == trimmed && reported > 0 && reported <= last, "{trimmed}, {last}, {reported}");
+    let [trimmed, last, reported] = count(&across, &[slow], true);
+    assert!(trimmed > 0 && last == 0 && reported == 0, "{trimmed}, {last}, {reported}");
+    let [trimmed, last, reported] = count(&incast, &[], false);
+    assert!(trimmed > 0 && last == 0 && reported == 0, "{trimmed}, {last}, {reported}");
 }

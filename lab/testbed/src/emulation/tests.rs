@@ -230,7 +230,7 @@ fn late_frames_are_handled_at_once_and_counted() {
 /// A port that serialises frames, loses some, and records arrivals and their sources.
 #[derive(Debug, Default)]
 struct Port {
-    came: Vec<(u64, u8)>,
+    arrived: Vec<(u64, u8)>,
     busy_until_ps: u64,
 }
 
@@ -248,9 +248,9 @@ impl LastPort for Shared {
     fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery> {
         let mut port = self.0.lock().unwrap();
         let time_ps = Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps;
-        port.came.push((time_ps, frame[11]));
+        port.arrived.push((time_ps, frame[11]));
         port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
-        let kept = !port.came.len().is_multiple_of(20);
+        let kept = !port.arrived.len().is_multiple_of(20);
         kept.then_some(Delivery { due_ps: port.busy_until_ps + PORT_LATENCY_PS, len: frame.len() as u32 })
     }
 }
@@ -270,8 +270,8 @@ fn incast(apart_ps: u64, tick_ps: u64, physical: Impairments) -> (Vec<EndpointEv
     assert_eq!(rig.late(), 0);
     let events = rig.events[2].clone();
     rig.audit();
-    let came = std::mem::take(&mut port.lock().unwrap().came);
-    (events, came)
+    let arrived = std::mem::take(&mut port.lock().unwrap().arrived);
+    (events, arrived)
 }
 
 //= docs/specs/emulation.md#EMU-4 a port that the host emulates
@@ -289,8 +289,8 @@ fn frames_arrive_at_the_hosts_port_in_order_of_time() {
 //= docs/specs/emulation.md#EMU-9 an order drawn
 #[test]
 fn synchronised_hosts_are_first_at_the_port_equally_often() {
-    let (_, came) = incast(0, 100_000, Impairments::default());
-    let firsts: Vec<u8> = came.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].1).collect();
+    let (_, arrived) = incast(0, 100_000, Impairments::default());
+    let firsts: Vec<u8> = arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].1).collect();
     let share = firsts.iter().filter(|host| **host == 0).count() as f64 / firsts.len() as f64;
     assert!(firsts.len() > 30 && (0.25..0.75).contains(&share), "{share} of {}", firsts.len());
 }
@@ -318,8 +318,8 @@ fn the_link_is_shared_round_robin_and_never_overrun() {
 #[test]
 fn a_time_far_ahead_does_not_delay_a_frame() {
     let mut rig = Rig::new(2, US, Impairments::default());
-    let mut stranger = rig.network.attach(mac(9));
-    stranger.flush().unwrap();
+    let mut other = rig.network.attach(mac(9));
+    other.flush().unwrap();
     let envelope = Envelope {
         src_mac: mac(9),
         dst_mac: mac(1),
@@ -333,13 +333,13 @@ fn a_time_far_ahead_does_not_delay_a_frame() {
     };
     let shim = Shim { virtual_time_ps: u64::MAX, ..Shim::default() };
     for _ in 0..100 {
-        let frame = stranger.allocate().unwrap();
+        let frame = other.allocate().unwrap();
         let body = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
-        let (head, space) = stranger.frame_mut(&frame).split_at_mut(SHIM_BYTES);
+        let (head, space) = other.frame_mut(&frame).split_at_mut(SHIM_BYTES);
         let bytes = emit(space, &envelope, &Common::default(), &body, &[]).unwrap();
         head.copy_from_slice(&shim.before(space));
-        stranger.transmit(frame, (SHIM_BYTES + bytes) as u32).unwrap();
-        stranger.flush().unwrap();
+        other.transmit(frame, (SHIM_BYTES + bytes) as u32).unwrap();
+        other.flush().unwrap();
     }
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.hosts[1].device().lost(), 100);

@@ -8,14 +8,14 @@ const MULTISHOT: Trigger = Trigger::new(TriggerKind::Multishot);
 /// Returns the consequences of the start and then of each signal (time, trigger), as text.
 fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u64, usize)]) -> String {
     let mut starts = Starts::new(flows.iter().copied(), triggers);
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let mut tell = |at_ps, due| match due {
-        Due::Flow(flow) => said.push(format!("{flow}@{at_ps}")),
-        Due::Signal(trigger) => said.push(format!("signal {trigger}@{at_ps}")),
+        Due::Flow(flow) => lines.push(format!("{flow}@{at_ps}")),
+        Due::Signal(trigger) => lines.push(format!("signal {trigger}@{at_ps}")),
     };
     starts.begin(&mut tell);
     signals.iter().for_each(|(at_ps, trigger)| starts.signal(*at_ps, *trigger, &mut tell));
-    said.join(" ")
+    lines.join(" ")
 }
 
 //= docs/specs/triggers.md#TRG-2 Firing
@@ -23,7 +23,7 @@ fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u
 fn triggers_fire_according_to_their_kind() {
     let three = [(Start::On(0), None); 3];
     let signals = [(10, 0), (20, 0), (30, 0), (40, 0)];
-    for (kind, said) in [
+    for (kind, expected) in [
         (TriggerKind::Oneshot, "0@10 1@10 2@10"),
         (TriggerKind::Multishot, "0@10 1@20 2@30"),
         (TriggerKind::MultishotUntil(30), "0@10 1@20"),
@@ -31,7 +31,7 @@ fn triggers_fire_according_to_their_kind() {
         (TriggerKind::Barrier(3), "0@30 1@30 2@30"),
         (TriggerKind::Barrier(5), ""),
     ] {
-        assert_eq!(follows(&three, &[Trigger::new(kind)], &signals), said, "{kind:?}");
+        assert_eq!(follows(&three, &[Trigger::new(kind)], &signals), expected, "{kind:?}");
     }
     // If signals are reported out of order, the latest one counts for a barrier.
     let barrier = [Trigger::new(TriggerKind::Barrier(2))];
@@ -56,7 +56,7 @@ fn delays_separate_firing_and_its_consequences() {
 #[test]
 fn messages_of_a_connection_start_in_the_order_of_the_list() {
     let at = Start::At;
-    for (flows, said) in [
+    for (flows, expected) in [
         (vec![(at(5), None), (at(9), Some(0)), (at(7), Some(1))], "0@5 1@9 2@9"),
         (vec![(at(5), None), (at(3), Some(0)), (at(1), None)], "0@5 1@5 2@1"),
         // One flow waits for a trigger, and later ones wait for that flow.
@@ -64,7 +64,7 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
         (vec![(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))], "0@1"),
         (vec![(Start::On(0), None), (at(0), None)], "1@0 0@20"),
     ] {
-        assert_eq!(follows(&flows, &[ONESHOT, ONESHOT], &[(20, 0)]), said, "{flows:?}");
+        assert_eq!(follows(&flows, &[ONESHOT, ONESHOT], &[(20, 0)]), expected, "{flows:?}");
     }
     let behind = [(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))];
     assert_eq!(follows(&behind, &[ONESHOT, ONESHOT], &[(20, 0), (30, 1)]), "0@1 1@30 2@30");
@@ -119,7 +119,7 @@ fn contradictory_flows_are_rejected() {
     let behind = |connection, dst| FlowSpec { connection: Some(connection), dst, ..flow };
     let then = |then| Trigger { then: Some(then), ..ONESHOT };
     let other = "uses the connection of flow";
-    for (flows, triggers, said) in [
+    for (flows, triggers, expected) in [
         (vec![flow, behind(0, 1), behind(1, 1)], vec![then(1), then(2), ONESHOT], ""),
         (vec![FlowSpec { dst: 3, ..flow }], vec![], "host 0 to host 3 of 3"),
         (vec![FlowSpec { src: 1, ..flow }], vec![], "host 1 to host 1"),
@@ -131,6 +131,6 @@ fn contradictory_flows_are_rejected() {
         (vec![flow], vec![then(1)], "one that does not exist"),
     ] {
         let found = check(&flows, &triggers);
-        assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}: {flows:?} {triggers:?}");
+        assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{found}: {flows:?} {triggers:?}");
     }
 }

@@ -127,8 +127,8 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
         assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));
     }
     let no_trim = port(&Thresholds { trim: false, ..LIMITS });
-    let fates: Vec<_> = (0..8).map(|_| deliver(&no_trim, &DATA).err()).collect();
-    assert_eq!(fates[5..], [None, Some(Cause::Queue), Some(Cause::Queue)]);
+    let errors: Vec<_> = (0..8).map(|_| deliver(&no_trim, &DATA).err()).collect();
+    assert_eq!(errors[5..], [None, Some(Cause::Queue), Some(Cause::Queue)]);
     assert_eq!(deliver(&no_trim, &Spec { ttl: 1, ..ACK }), Err(Cause::Ttl));
     assert_eq!((no_trim.counters().drops_queue, no_trim.counters().drops_ttl), (2, 1));
 }
@@ -213,11 +213,11 @@ fn the_queue_as_read_is_one_latency_behind_the_host() {
 
 /// A literal queue of one class, without a limit.
 #[derive(Default)]
-struct Listed {
+struct LiteralQueue {
     busy_until_ps: u64,
 }
 
-impl Listed {
+impl LiteralQueue {
     fn admit(&mut self, at_ps: u64, bytes: u64) -> u64 {
         self.busy_until_ps = self.busy_until_ps.max(at_ps) + bytes * PS_PER_BYTE;
         self.busy_until_ps
@@ -240,7 +240,7 @@ proptest! {
             ..Thresholds::NONE
         };
         let port = port(&open);
-        let (mut total, mut control) = (Listed::default(), Listed::default());
+        let (mut total, mut control) = (LiteralQueue::default(), LiteralQueue::default());
         let (mut clock_ps, mut newest_ps, mut late) = (START_PS + 2_000_000, 0, 0);
         let mut left_ps = [0; 2];
         for (gap_ps, early_ps, payload) in arrivals {

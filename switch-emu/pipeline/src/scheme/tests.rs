@@ -365,12 +365,12 @@ fn a_notification_crosses_all_tiers_over_every_base() {
 #[test]
 fn data_follows_the_path_of_its_tier_or_the_base_if_that_is_0() {
     let chassis = Chassis::three_tiers(Scheme::Reunion);
-    let taken = |told: u32| -> HashSet<u32> {
+    let taken = |path: u32| -> HashSet<u32> {
         let second = |flow| {
             let mut frame = begin(&chassis, flow);
             chassis.step(&mut frame, 3).unwrap();
             let first = chassis.way(frame.port);
-            chassis.trail.note.set(ReunionNote::data(with_way(first, 1, told), false).pack());
+            chassis.trail.note.set(ReunionNote::data(with_way(first, 1, path), false).pack());
             chassis.step(&mut frame, 3).unwrap();
             let way = chassis.way(frame.port);
             assert_eq!(

@@ -137,10 +137,10 @@ fn the_documentation_of_the_demo_is_that_of_its_runs() {
     // The figures for the silent failure on the first page.
     let reps: Vec<&Line> =
         lines.iter().filter(|line| line.balancer == "reps" && line.condition == "silent uplink").collect();
-    let said = format!("the dead one after {} us", words(range(&reps, 8)));
+    let sentence = format!("the dead one after {} us", words(range(&reps, 8)));
     let first = std::fs::read_to_string(docs().join("../README.md")).unwrap();
     let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(first.contains(&said), "README.md does not say `{said}`");
+    assert!(first.contains(&sentence), "README.md does not say `{sentence}`");
 }
 
 #[test]

@@ -6,8 +6,8 @@ fn collective(operation: Operation, algorithm: Algorithm, bytes: u64) -> Collect
     Collective { operation, algorithm, bytes, groups: 1, rounds: 1, compute_ps: 0, start_ps: 0, persistent: true }
 }
 
-/// The hosts that contributed to the sum of each piece that a host holds.
-type Held = Vec<HashSet<usize>>;
+/// The hosts that contributed to the sum of each piece at a host.
+type HostSums = Vec<HashSet<usize>>;
 
 /// Simulates a ring literally: chunk by chunk, each host adds the received data to its own, or
 /// replaces it.
@@ -24,12 +24,12 @@ fn all_to_all_starts_with_the_next_host() {
 fn a_ring_leaves_every_host_with_the_sum_of_all() {
     for hosts in [2, 3, 5, 8] {
         let round = collective(Operation::AllReduce, Algorithm::Ring, 1_000).round(hosts);
-        let mut held: Vec<Held> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
+        let mut sums: Vec<HostSums> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
         for step in 0..2 * (hosts - 1) {
             let sent: Vec<_> = (0..hosts)
                 .map(|host| {
                     let chunk = (host + 2 * hosts - step) % hosts;
-                    (host, chunk, held[host][chunk].clone())
+                    (host, chunk, sums[host][chunk].clone())
                 })
                 .collect();
             for (host, chunk, sum) in sent {
@@ -37,15 +37,15 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
                 let Move { from, to, bytes, gathers, .. } = round.moves[place];
                 assert_eq!((from, to, gathers), (host, (host + 1) % hosts, step >= hosts - 1));
                 assert_eq!(bytes, 1_000 * (chunk as u64 + 1) / hosts as u64 - 1_000 * chunk as u64 / hosts as u64);
-                held[to][chunk].extend(sum);
+                sums[to][chunk].extend(sum);
             }
             if step + 2 == hosts {
                 // After the reduce-scatter each host has the complete sum of one chunk.
-                let whole = |held: &Held| held.iter().filter(|sum| sum.len() == hosts).count();
-                assert!(held.iter().all(|held| whole(held) == 1), "{hosts}");
+                let whole = |sums: &HostSums| sums.iter().filter(|sum| sum.len() == hosts).count();
+                assert!(sums.iter().all(|sums| whole(sums) == 1), "{hosts}");
             }
         }
-        assert!(held.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
+        assert!(sums.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
         // Each host sends all chunks but one, twice.
         let sent = |host: usize| round.moves.iter().filter(|own| own.from == host).map(|own| own.bytes).sum::<u64>();
         assert_eq!((0..hosts).map(sent).sum::<u64>(), 2 * 1_000 * (hosts as u64 - 1));
@@ -62,11 +62,11 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
         let edge = |chunk: usize| bytes * chunk as u64 / hosts as u64;
         let steps = hosts.ilog2() as usize;
         assert_eq!(round.moves.len(), 2 * steps * hosts);
-        let mut held: Vec<Held> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
+        let mut sums: Vec<HostSums> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
         let mut own: Vec<Vec<usize>> = vec![(0..hosts).collect(); hosts];
         for (step, moves) in round.moves.chunks(hosts).enumerate() {
             let distance = if step < steps { hosts >> (step + 1) } else { 1 << (step - steps) };
-            let before = held.clone();
+            let before = sums.clone();
             let had = own.clone();
             for one in moves {
                 assert_eq!((one.to, one.gathers), (one.from ^ distance, step >= steps));
@@ -79,7 +79,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
                 assert_eq!(pieces.len(), distance);
                 assert_eq!(one.bytes, pieces.iter().map(|piece| edge(piece + 1) - edge(*piece)).sum::<u64>());
                 for piece in &pieces {
-                    held[one.to][*piece].extend(before[one.from][*piece].clone());
+                    sums[one.to][*piece].extend(before[one.from][*piece].clone());
                 }
                 if step < steps {
                     own[one.from].retain(|piece| !pieces.contains(piece));
@@ -88,7 +88,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
                 }
             }
         }
-        assert!(held.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
+        assert!(sums.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
     }
 }
 
@@ -103,8 +103,8 @@ fn a_tree_sums_every_piece_at_its_root_and_broadcasts_it() {
             let mut sum: Vec<HashSet<usize>> = (0..hosts).map(|host| HashSet::from([host])).collect();
             for (place, one) in moves.iter().enumerate() {
                 // A host sends once all messages that it depends on have arrived.
-                let came = |need: &usize| round.moves[*need].to == one.from && *need < piece * of_piece + place;
-                assert!(one.needs.iter().all(came), "{one:?}");
+                let arrived = |need: &usize| round.moves[*need].to == one.from && *need < piece * of_piece + place;
+                assert!(one.needs.iter().all(arrived), "{one:?}");
                 let sent = sum[one.from].clone();
                 sum[one.to].extend(sent);
             }
@@ -182,19 +182,20 @@ fn every_message_waits_for_its_inputs_only() {
             for one in played.chunks(round.moves.len()) {
                 for (own, (flow, start, _)) in round.moves.iter().zip(one) {
                     assert_eq!((flow.src, flow.dst, flow.bytes), (own.from, own.to, own.bytes));
-                    let came = own.needs.iter().map(|need| one[*need].2).max().unwrap_or(ready[own.from]);
-                    assert!(*start >= came, "{operation:?} {algorithm:?}: {own:?}");
+                    let arrived = own.needs.iter().map(|need| one[*need].2).max().unwrap_or(ready[own.from]);
+                    assert!(*start >= arrived, "{operation:?} {algorithm:?}: {own:?}");
                     // Moves of a host stay in order, as on a connection.
                     let earlier = round.moves.iter().zip(one).take_while(|(other, _)| !std::ptr::eq(*other, own));
                     let behind =
                         |other: &Move| other.from == own.from && (round.in_order || (persistent && other.to == own.to));
-                    let held = earlier.filter(|(other, _)| behind(other)).map(|(_, other)| other.1).max().unwrap_or(0);
+                    let previous =
+                        earlier.filter(|(other, _)| behind(other)).map(|(_, other)| other.1).max().unwrap_or(0);
                     let floor = if round.in_order { ready[own.from] } else { 0 };
-                    assert_eq!(*start, came.max(held).max(floor), "{operation:?} {algorithm:?}: {own:?}");
+                    assert_eq!(*start, arrived.max(previous).max(floor), "{operation:?} {algorithm:?}: {own:?}");
                 }
                 for (host, ready) in ready.iter_mut().enumerate() {
-                    let came = round.moves.iter().zip(one).filter(|(own, _)| own.to == host);
-                    *ready = came.map(|(_, (_, _, end))| end + 50).max().unwrap();
+                    let arrived = round.moves.iter().zip(one).filter(|(own, _)| own.to == host);
+                    *ready = arrived.map(|(_, (_, _, end))| end + 50).max().unwrap();
                 }
             }
         }

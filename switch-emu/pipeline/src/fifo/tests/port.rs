@@ -20,33 +20,33 @@ const ROUNDING_PS: u64 = 8;
 
 /// A frame, and the time since the previous one.
 #[derive(Clone, Copy, Debug)]
-struct Coming {
+struct Arriving {
     gap_ps: u64,
     bytes: u32,
     control: bool,
 }
 
-fn coming() -> impl Strategy<Value = Coming> {
-    (0u64..150_000, 64u32..4_150, prop::bool::weighted(0.2)).prop_map(|(gap_ps, bytes, control)| Coming {
+fn arriving() -> impl Strategy<Value = Arriving> {
+    (0u64..150_000, 64u32..4_150, prop::bool::weighted(0.2)).prop_map(|(gap_ps, bytes, control)| Arriving {
         gap_ps,
         bytes: if control { 64 } else { bytes },
         control,
     })
 }
 
-fn frame(t_ps: u64, coming: Coming) -> Frame {
+fn frame(t_ps: u64, arriving: Arriving) -> Frame {
     Frame {
         flow: 0,
         time_ps: t_ps,
         switch: 0,
         port: 0,
         checksum: 0,
-        len: coming.bytes,
+        len: arriving.bytes,
         ttl: 64,
         ecn: 2,
-        control: coming.control,
+        control: arriving.control,
         trimmed: 0,
-        trimmed_len: if coming.control { 0 } else { TRIMMED },
+        trimmed_len: if arriving.control { 0 } else { TRIMMED },
         emulated: true,
         detour: 0,
     }
@@ -56,7 +56,7 @@ proptest! {
     //= docs/specs/virtual-queue.md#VQ-10a the exact queue
     #[test]
     fn a_port_is_fifo_per_class_and_work_conserving(
-        arrivals in prop::collection::vec(coming(), 1..400),
+        arrivals in prop::collection::vec(arriving(), 1..400),
         limit in 8_000u32..40_000,
         trim: bool,
     ) {
@@ -135,7 +135,7 @@ proptest! {
             let left = bytes.min(gap_bytes);
             area += u128::from((2 * bytes - left) * left * PS_PER_BYTE);
             (ticks, bytes) = (ticks + gap_bytes, bytes - left);
-            let mut frame = frame(ticks * PS_PER_BYTE, Coming { gap_ps: 0, bytes: bytes_of_frame, control });
+            let mut frame = frame(ticks * PS_PER_BYTE, Arriving { gap_ps: 0, bytes: bytes_of_frame, control });
             if port.cross(&mut frame, 0x8000_0000_0000_0000, &queues, &counters, |_, _| {}).is_ok() {
                 bytes += u64::from(frame.len);
                 most = most.max(bytes);

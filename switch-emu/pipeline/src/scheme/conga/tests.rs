@@ -71,20 +71,20 @@ proptest! {
         //= docs/specs/switching.md#SWC-52 metrics in a frame
         //= docs/specs/switching.md#SWC-53 metrics kept by a leaf
         let net = net();
-        let mut met: HashMap<u32, u64> = HashMap::new();
+        let mut expected: HashMap<u32, u64> = HashMap::new();
         for (n, (flow, len)) in sent.iter().enumerate() {
             let (spine, note) = send(&net, n as u64 * 200_000, 0, flow * 77, *len);
             let note = CongaNote::unpack(note);
             prop_assert_eq!(note.tag, spine);
-            met.insert(spine, note.load);
+            expected.insert(spine, note.load);
         }
         // Four frames in the reverse direction return the feedback of four uplinks.
         for _ in 0..SPINES {
             send(&net, 100 * US, 1, 5, 64);
         }
-        for (spine, load) in met {
-            let heard = net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().get();
-            prop_assert_eq!(faded(Feedback::unpack(heard), 100 * US), load);
+        for (spine, load) in expected {
+            let stored = net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().get();
+            prop_assert_eq!(faded(Feedback::unpack(stored), 100 * US), load);
         }
     }
 
@@ -136,8 +136,8 @@ fn estimates_decay_on_any_day() {
 #[test]
 fn old_metrics_age() {
     //= docs/specs/switching.md#SWC-54 ageing of metrics
-    let heard = Feedback { load: 7, at_us: 1_000 };
-    let after = |ms: u64| faded(heard, (1_000 + 1_000 * ms) * US);
+    let stored = Feedback { load: 7, at_us: 1_000 };
+    let after = |ms: u64| faded(stored, (1_000 + 1_000 * ms) * US);
     assert_eq!([0, 9, 10, 20, 30, 1_000].map(after), [7, 7, 3, 1, 0, 0]);
 }
 

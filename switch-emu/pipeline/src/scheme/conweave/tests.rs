@@ -357,8 +357,8 @@ enum Step {
     /// The packet at this position among those in flight arrives.
     Arrive(u8),
     Lose(u8),
-    Tell(u8),
-    Forget(u8),
+    Notify(u8),
+    DropNotice(u8),
     Wait(u16),
 }
 
@@ -367,15 +367,15 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Send),
         6 => (0..8u8).prop_map(Step::Arrive),
         1 => any::<u8>().prop_map(Step::Lose),
-        3 => any::<u8>().prop_map(Step::Tell),
-        1 => any::<u8>().prop_map(Step::Forget),
+        3 => any::<u8>().prop_map(Step::Notify),
+        1 => any::<u8>().prop_map(Step::DropNotice),
         4 => (1..5_000u16).prop_map(Step::Wait),
         1 => Just(Step::Wait(u16::MAX)),
     ]
 }
 
 /// The switches and the model, for one flow.
-struct Twins {
+struct SwitchAndModel {
     net: Net,
     source: model::Source,
     destination: model::Destination,
@@ -388,7 +388,7 @@ struct Twins {
     spine: Option<u32>,
 }
 
-impl Twins {
+impl SwitchAndModel {
     fn new() -> Self {
         let settings = Settings::default();
         let (source, destination) = (model::Source::new(settings, BASE_RTT_PS), model::Destination::new(settings));
@@ -480,8 +480,8 @@ impl Twins {
             Step::Lose(at) => place(at, self.packets.len()).into_iter().for_each(|at| {
                 self.packets.remove(at);
             }),
-            Step::Tell(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.notify(at)),
-            Step::Forget(at) => place(at, self.notices.len()).into_iter().for_each(|at| {
+            Step::Notify(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.notify(at)),
+            Step::DropNotice(at) => place(at, self.notices.len()).into_iter().for_each(|at| {
                 self.notices.remove(at);
             }),
             Step::Wait(u16::MAX) => self.wait(310 << 20),
@@ -497,9 +497,9 @@ proptest! {
     fn the_switches_agree_with_the_model_of_the_paper(steps in proptest::collection::vec(step(), 1..300)) {
         //= docs/specs/conweave.md#CWV-8 one reroute at a time
         //= docs/specs/conweave.md#CWV-16 a lost TAIL
-        let mut twins = Twins::new();
-        steps.into_iter().for_each(|step| twins.step(step));
-        let used = (0..256).filter(|queue| twins.net.expire(*queue, u64::MAX >> 2) == Expiry::Now);
-        prop_assert_eq!(used.count(), usize::from(!twins.waiting.is_empty()));
+        let mut both = SwitchAndModel::new();
+        steps.into_iter().for_each(|step| both.step(step));
+        let used = (0..256).filter(|queue| both.net.expire(*queue, u64::MAX >> 2) == Expiry::Now);
+        prop_assert_eq!(used.count(), usize::from(!both.waiting.is_empty()));
     }
 }

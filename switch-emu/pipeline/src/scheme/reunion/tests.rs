@@ -195,9 +195,9 @@ fn a_link_is_highly_utilised_above_the_tolerance() {
 #[test]
 fn one_source_per_link_is_notified_that_of_the_last_flow() {
     //= docs/specs/reunion.md#REU-13 the flow to move
-    assert_eq!(told_after_collisions(false), [1, 0]);
+    assert_eq!(notified_after_collisions(false), [1, 0]);
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
-    assert!(told_after_collisions(true).is_empty(), "no notification frames with piggybacking");
+    assert!(notified_after_collisions(true).is_empty(), "no notification frames with piggybacking");
 }
 
 /// Links whose port numbers differ by multiples of the number of slots.
@@ -211,8 +211,8 @@ fn links_that_share_a_slot_are_all_reported() {
         destination::record(&memory, 1, link, flow, 1).unwrap();
     }
     let read = (0..regions::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
-    let told: Vec<_> = read.map(|told| (told.link, told.flow & !1)).collect();
-    assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, except of a fifth");
+    let notified: Vec<_> = read.map(|entry| (entry.link, entry.flow & !1)).collect();
+    assert_eq!(notified, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, except of a fifth");
 }
 
 /// While four other keys occupy its slots, a key is not counted, and they keep their values.
@@ -264,7 +264,7 @@ fn a_rerouted_flow_is_notified_again_from_the_next_interval() {
 }
 
 /// Returns the destinations of a switch's notification frames after collisions on two links.
-fn told_after_collisions(ride: bool) -> Vec<u32> {
+fn notified_after_collisions(ride: bool) -> Vec<u32> {
     let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
     let memory = fabric.memory(3);
     enter(&memory, 1).unwrap();
@@ -275,9 +275,9 @@ fn told_after_collisions(ride: bool) -> Vec<u32> {
         destination::arrive(&fabric.here(1, 3, 12), note).unwrap();
     }
     enter(&memory, INTERVAL_PS + 1).unwrap();
-    let told = fabric.notify(INTERVAL_PS + 1, 3);
+    let notified = fabric.notify(INTERVAL_PS + 1, 3);
     assert!(fabric.notify(INTERVAL_PS + 2, 3).is_empty());
-    told
+    notified
 }
 
 proptest! {
@@ -289,17 +289,17 @@ proptest! {
         let fabric = fabric();
         let memory = fabric.memory(0);
         let mut exact: HashMap<u64, u64> = HashMap::new();
-        let mut told = HashMap::new();
+        let mut counted = HashMap::new();
         for flow in &flows {
             let name = crate::hash::mix(flow ^ seed);
             *exact.entry(name).or_default() += 1;
-            told.insert(name, sketch::count(&memory, name, 5).unwrap());
+            counted.insert(name, sketch::count(&memory, name, 5).unwrap());
         }
         // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability
         // below 2^-a.
         let slack = 2 * flows.len() as u64 / u64::from(regions::ENTRIES);
-        let above = exact.iter().filter(|(name, count)| told[name] > **count + slack).count();
-        prop_assert!(exact.iter().all(|(name, count)| told[name] >= *count));
+        let above = exact.iter().filter(|(name, count)| counted[name] > **count + slack).count();
+        prop_assert!(exact.iter().all(|(name, count)| counted[name] >= *count));
         prop_assert!(above * 100 <= exact.len() + 99, "{above} of {}", exact.len());
         // The next interval has a new sketch.
         let name = crate::hash::mix(flows[0] ^ seed);

@@ -69,8 +69,8 @@ proptest! {
         let at_ports: u64 = (0..fabric.ports.len()).map(|port| switch.counters(port).drops()).sum();
         // A damaged frame may look like one returned by its host.
         let shim = |frame: &&Vec<u8>| frame.first_chunk().and_then(Shim::read);
-        let came_back = frames.iter().filter_map(|frame| shim(&frame)).filter(|shim| shim.between).count();
-        prop_assert_eq!(chassis.frames, (frames.len() - came_back) as u64);
+        let returned = frames.iter().filter_map(|frame| shim(&frame)).filter(|shim| shim.between).count();
+        prop_assert_eq!(chassis.frames, (frames.len() - returned) as u64);
         prop_assert_eq!((chassis.passed, chassis.forwarded), (passed, sent));
         prop_assert_eq!(dropped, chassis.malformed + chassis.no_route + chassis.hop_limit + at_ports);
     }
@@ -106,11 +106,11 @@ proptest! {
     //= docs/specs/switch.md#SW-8 random decisions
     #[test]
     fn the_same_frames_have_the_same_verdicts(frames in vec(ours(), 1..100)) {
-        let fate = || {
+        let verdicts = || {
             let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
             frames.iter().map(|frame| switch.run(frame)).collect::<Vec<_>>()
         };
-        prop_assert_eq!(fate(), fate());
+        prop_assert_eq!(verdicts(), verdicts());
     }
 }
 
