@@ -11,7 +11,7 @@ use std::time::Duration;
 use spray_switch::RunError;
 use spray_tests::content::Content;
 use spray_tests::real_network::{
-    CUBIC, Candidate, CompetingFlows, Contender, Rounds, Shares, beside, jain, latency, two_transfers,
+    CUBIC, Candidate, CompetingFlows, Contender, Rounds, Shares, compete, jain, latency, two_transfers,
 };
 use spray_tests::routers::{RouterQueue, Routers};
 
@@ -49,7 +49,7 @@ fn main() {
             let cells = competing.iter().map(|(rival, competing)| {
                 let round = |_| {
                     let shares =
-                        beside(&routers, candidate, file.path(), competing).unwrap_or_else(|error| panic!("{error}"));
+                        compete(&routers, candidate, file.path(), competing).unwrap_or_else(|error| panic!("{error}"));
                     eprintln!("{name}, {who} beside {rival}: {shares:.0?}");
                     shares
                 };
@@ -135,7 +135,7 @@ fn two_of_spray(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Re
 fn cell(rounds: &[Shares]) -> String {
     let of = |figure: fn(&Shares) -> Option<f64>| rounds.iter().map(figure).collect::<Rounds>();
     let ours = of(|shares| shares.ours);
-    let beside = of(|shares| Some(shares.beside.iter().sum())).median();
+    let beside = of(|shares| Some(shares.during.iter().sum())).median();
     let alone = of(|shares| Some(shares.alone.iter().sum())).median();
     let (least, jain) = (of(|shares| Some(shares.least())), of(|shares| Some(shares.jain())).median());
     let shares = format!("{ours}, {beside:.0} of {alone:.0}, {least:.2}, {jain:.2}");

@@ -98,7 +98,7 @@ impl Boxes {
     }
 
     /// Returns the state of a box as reported by `spray switch`.
-    pub fn shown(&self, switch: &str) -> Value {
+    pub fn status(&self, switch: &str) -> Value {
         let (code, stdout, errors) = run(&["switch", "--json", "--name", &self.namespace(switch)]);
         assert_eq!(code, 0, "{errors}");
         serde_json::from_str(&stdout).unwrap()
@@ -106,7 +106,7 @@ impl Boxes {
 
     /// Returns whether the box receives the messages of the nodes at all of its cables.
     pub fn is_connected(&self, switch: &str) -> bool {
-        let shown = self.shown(switch);
+        let shown = self.status(switch);
         shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "heard")
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 pub mod boxes;
+pub mod bpf_objects;
 pub mod chaos;
 pub mod content;
 pub mod deployment;
@@ -11,7 +12,6 @@ pub mod forged;
 pub mod impostor;
 pub mod machines;
 pub mod real_network;
-pub mod remains;
 pub mod routers;
 pub mod running;
 

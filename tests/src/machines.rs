@@ -91,7 +91,7 @@ impl Machines {
     }
 
     /// Returns the state of the fabric as reported by `spray switch`.
-    pub fn shown(&self) -> Value {
+    pub fn status(&self) -> Value {
         let (code, stdout, errors) = run(&["switch", "--json", "--name", &self.name]);
         assert_eq!(code, 0, "{errors}");
         serde_json::from_str(&stdout).unwrap()

@@ -2,7 +2,7 @@
 //! conditions.
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
-mod beside;
+mod competition;
 mod latency;
 mod ours;
 mod rounds;
@@ -19,7 +19,7 @@ use crate::routers::{Changes, Interference, Routers};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_switch::RunError;
 
-pub use self::beside::{Candidate, CompetingFlows, Shares, beside, jain};
+pub use self::competition::{Candidate, CompetingFlows, Shares, compete, jain};
 pub use self::latency::{Latency, latency};
 pub use self::ours::two_transfers;
 pub use self::rounds::Rounds;

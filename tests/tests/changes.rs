@@ -9,7 +9,7 @@ use spray_test_support::{Folder, Pair, text};
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
-use super::interfaces::{BYTES, Namespace, PEER, ip, receive, send, shown, transfer_during};
+use super::interfaces::{BYTES, Namespace, PEER, ip, ip_output, receive, send, transfer_during};
 
 #[test]
 fn a_server_outlives_its_link_and_serves_the_next_client() {
@@ -47,7 +47,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
 
 /// Returns the Ethernet address of a side's `eth0`.
 fn mac(pair: &Pair, side: usize) -> String {
-    let shown = text(&shown(pair, side, "-o link show dev eth0").stdout);
+    let shown = text(&ip_output(pair, side, "-o link show dev eth0").stdout);
     shown.split("link/ether ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address").into()
 }
 

@@ -29,7 +29,7 @@ fn failing(events: &str) -> [RunResult; 2] {
     both(&scenario)
 }
 
-fn assert_alike(what: &str, [emulated, simulated]: [f64; 2], percent: f64) {
+fn assert_close(what: &str, [emulated, simulated]: [f64; 2], percent: f64) {
     let differs = 100.0 * (emulated - simulated).abs() / simulated;
     eprintln!("{what}: {emulated:.1}, simulated {simulated:.1}");
     assert!(differs <= percent, "{what}: {emulated:.1}, simulated {simulated:.1}");
@@ -56,7 +56,7 @@ fn the_name_of_a_switch_fails_all_of_its_links() {
         assert!(ports.len() >= 2 && ports.iter().all(|port| port.contains("spine1")), "{ports:?}");
         assert!(run.events.iter().any(|event| event.subject == "spine1"), "{:?}", run.events);
     }
-    assert_alike("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
+    assert_close("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
 }
 
 #[test]
@@ -67,15 +67,15 @@ fn a_hosts_link_fails_like_others() {
         assert_eq!(silent(run).0, ["h0->leaf0"]);
         assert!(run.loss_duration_us.is_some_and(|us| us <= 10.0), "{:?}", run.loss_duration_us);
     }
-    assert_alike("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
+    assert_close("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
     let runs = failing("[[link_event]]\nnode = \"h0\"\naction = \"rate\"\nfactor = 0.5\n");
     for host in ["h0", "h1"] {
-        assert_alike(host, runs.each_ref().map(|run| fct_us(run, host)), TIMES_PERCENT);
+        assert_close(host, runs.each_ref().map(|run| fct_us(run, host)), TIMES_PERCENT);
     }
     assert!(runs.iter().all(|run| fct_us(run, "h0") > 1.8 * fct_us(run, "h1")));
     let runs = failing("[[link_event]]\nlink = \"h*->leaf*\"\naction = \"loss\"\nprobability = 0.02\n");
     let lost = |run: &RunResult| run.ports.iter().map(|port| port.counters.drops_random).sum::<u64>() as f64;
-    assert_alike("frames lost", runs.each_ref().map(lost), 40.0);
+    assert_close("frames lost", runs.each_ref().map(lost), 40.0);
 }
 
 /// A disconnected host receives neither data nor ACKs. The flows to it and from it are given up, or

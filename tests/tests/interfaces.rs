@@ -16,15 +16,15 @@ pub const PEER: &str = "10.78.0.2";
 /// Runs `ip` on a side; returns whether it succeeded, because not every kernel supports each
 /// command.
 fn try_ip(pair: &Pair, side: usize, arguments: &str) -> bool {
-    shown(pair, side, arguments).status.success()
+    ip_output(pair, side, arguments).status.success()
 }
 
 pub fn ip(pair: &Pair, side: usize, arguments: &str) {
-    let output = shown(pair, side, arguments);
+    let output = ip_output(pair, side, arguments);
     assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
 }
 
-pub fn shown(pair: &Pair, side: usize, arguments: &str) -> Output {
+pub fn ip_output(pair: &Pair, side: usize, arguments: &str) -> Output {
     pair.command(side, Path::new("ip")).args(arguments.split(' ')).output().unwrap()
 }
 
@@ -146,7 +146,7 @@ fn unsupported_interfaces_are_named_before_anything_is_attached() {
 
 /// Returns the first link-local address of a side's `eth0`.
 fn link_local(pair: &Pair, side: usize) -> String {
-    let says = text(&shown(pair, side, "-o -6 address show dev eth0 scope link").stdout);
+    let says = text(&ip_output(pair, side, "-o -6 address show dev eth0 scope link").stdout);
     says.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
 }
 
@@ -188,7 +188,7 @@ fn a_link_that_comes_up_later_reaches_an_ipv6_peer() {
     for side in [0, 1] {
         ip(&pair, side, &format!("address add fd00::{}/64 dev eth0", side + 1));
     }
-    assert!(text(&shown(&pair, 0, "-6 address show dev eth0").stdout).contains("tentative"));
+    assert!(text(&ip_output(&pair, 0, "-6 address show dev eth0").stdout).contains("tentative"));
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(&pair, &file, "--interface eth0 --to fd00::2 --timeout 30"));
         std::thread::sleep(Duration::from_millis(1500));

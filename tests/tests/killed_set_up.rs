@@ -11,9 +11,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
 use spray_test_support::Folder;
+use spray_tests::bpf_objects::BpfObjects;
 use spray_tests::deployment::run;
 use spray_tests::machines::Machines;
-use spray_tests::remains::BpfObjects;
 use spray_tests::running::{PATIENCE, Running, wait_until};
 use spray_tests::{assert_sound, namespaces_of, run_on, scenarios, small, spray, testbed, turn};
 
@@ -48,25 +48,25 @@ fn signal(process: u32, signal: Signal) {
 /// Starts a command, and kills it and its child after some time, or when it has ended. Returns
 /// both, their objects, and the elapsed time.
 fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, BpfObjects, Duration) {
-    let mut remains = BpfObjects::before();
+    let mut bpf_objects = BpfObjects::before();
     let begun = Instant::now();
     let mut running = Running(command.spawn().unwrap());
     let first = running.0.id();
     let mut all = BTreeSet::from([first]);
     while begun.elapsed() < patience && running.is_running() {
         all.extend(children(first));
-        all.iter().for_each(|&process| remains.note(process));
+        all.iter().for_each(|&process| bpf_objects.note(process));
         std::thread::sleep(Duration::from_millis(5));
     }
     let took = begun.elapsed();
     // While stopped it cannot start another child.
     signal(first, Signal::SIGSTOP);
     all.extend(children(first));
-    all.iter().for_each(|&process| remains.note(process));
+    all.iter().for_each(|&process| bpf_objects.note(process));
     all.iter().for_each(|&process| signal(process, Signal::SIGKILL));
     running.end();
     wait_until("the processes to end", || all.iter().all(|&process| is_over(process)));
-    (all, remains, took)
+    (all, bpf_objects, took)
 }
 
 /// Kills the processes of `command` at several times until it has ended, or until `most`; after
@@ -76,19 +76,22 @@ fn kill_at_moments(mut command: Command, most: Duration, check: impl Fn()) {
     let mut whole = most;
     // The first one measures the duration.
     for moment in (0..=MOMENTS).rev() {
-        let (all, remains, took) = killed_after(&mut command, whole * moment / MOMENTS);
+        let (all, bpf_objects, took) = killed_after(&mut command, whole * moment / MOMENTS);
         whole = if moment == MOMENTS { took } else { whole };
         let left: usize = all.iter().map(|&process| namespaces_of(process).len()).sum();
         let (code, stdout, errors) = run(&["clean"]);
         assert_eq!(code, 0, "{errors}");
-        eprintln!("after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {stdout}", remains.counts());
+        eprintln!(
+            "after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {stdout}",
+            bpf_objects.counts()
+        );
         for process in all {
             assert_eq!(namespaces_of(process), [""; 0], "after {took:?}");
             let files = fs::read_dir("/etc/netns").into_iter().flatten().flatten();
             let mut names = files.map(|entry| entry.file_name().into_string().unwrap());
             assert!(!names.any(|name| name.starts_with(&format!("spray-{process}-"))), "after {took:?}");
         }
-        remains.assert_gone();
+        bpf_objects.assert_gone();
         check();
     }
 }

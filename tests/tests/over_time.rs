@@ -14,24 +14,24 @@ const APART_PERCENT: f64 = 6.0;
 
 #[test]
 fn a_permutation_is_delivered_at_the_same_times_on_both_engines() {
-    alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", ""));
+    compare_engines(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", ""));
 }
 
 #[test]
 fn an_incast_is_delivered_at_the_same_times_on_both_engines() {
     let workload = "kind = \"incast\"\nreceiver = \"h0\"\nsenders = 7\nbytes = \"512 KiB\"\n";
-    alike(&leaf_spine(4, 4, workload, ""));
+    compare_engines(&leaf_spine(4, 4, workload, ""));
 }
 
 #[test]
 fn a_dead_cable_delays_the_same_bytes_on_both_engines() {
     let dead = "[[link_event]]\nlink = \"leaf0->spine1\"\nat_us = 40\naction = \"silent-drop\"\n";
-    alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", dead));
+    compare_engines(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", dead));
 }
 
 #[test]
 fn sixty_four_hosts_deliver_at_the_same_times_on_both_engines() {
-    alike(&leaf_spine(8, 32, "kind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n", ""));
+    compare_engines(&leaf_spine(8, 32, "kind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n", ""));
 }
 
 /// Returns two leaves with this number of spines, and of hosts each.
@@ -43,18 +43,18 @@ fn leaf_spine(spines: u32, hosts: u32, workload: &str, rest: &str) -> Scenario {
 }
 
 /// Runs a scenario on both engines, and compares the series.
-fn alike(scenario: &Scenario) {
+fn compare_engines(scenario: &Scenario) {
     let Some(_turn) = turn() else { return };
     let testbed = testbed(scenario);
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
         let simulated = Simulation::new(scenario).run(balancer, scenario.seed, &[]).unwrap();
         let emulated = in_time(&testbed, scenario, balancer);
         for run in [&simulated, &emulated] {
-            is_physical(scenario, run);
+            check_series(scenario, run);
         }
         let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
-        let (apart, at_us) = apart(&emulated, &simulated);
-        let percent = apart * 100.0 / total as f64;
+        let (bytes, at_us) = difference(&emulated, &simulated);
+        let percent = bytes * 100.0 / total as f64;
         println!("{balancer}: at most {percent:.2} % apart, at {at_us:.0} us");
         assert!(percent <= APART_PERCENT, "{balancer}: {percent:.2} % apart at {at_us:.0} us");
     }
@@ -62,20 +62,20 @@ fn alike(scenario: &Scenario) {
 
 /// Returns the maximum difference in bytes of two runs at a time at which bins of both end, and
 /// that time. Bins are longer in a longer run.
-fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
+fn difference(ours: &RunResult, other: &RunResult) -> (f64, f64) {
     let at = |time_ps: u64| {
         let place = other.delivered.binary_search_by_key(&time_ps, |(ps, _)| *ps).ok()?;
         Some(other.delivered[place].1 as f64)
     };
-    let apart = |(ps, bytes): &(u64, u64)| Some(((*bytes as f64 - at(*ps)?).abs(), *ps as f64 / 1e6));
-    let apart: Vec<_> = ours.delivered.iter().filter_map(apart).collect();
-    assert!(apart.len() > 8, "only {} times are common to both runs", apart.len());
-    apart.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+    let at_bin = |(ps, bytes): &(u64, u64)| Some(((*bytes as f64 - at(*ps)?).abs(), *ps as f64 / 1e6));
+    let differences: Vec<_> = ours.delivered.iter().filter_map(at_bin).collect();
+    assert!(differences.len() > 8, "only {} times are common to both runs", differences.len());
+    differences.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
 /// Checks sums to the byte, the end, and the rates of links.
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
-fn is_physical(scenario: &Scenario, run: &RunResult) {
+fn check_series(scenario: &Scenario, run: &RunResult) {
     let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
     let (end_ps, delivered) = *run.delivered.last().unwrap();
     assert_eq!((run.delivered[0], delivered), ((0, 0), total), "{}", run.engine);

@@ -2,7 +2,7 @@
 //! real-network` measures.
 
 use spray_tests::content::Content;
-use spray_tests::real_network::{CUBIC, Candidate, CompetingFlows, Condition, Contender, beside, latency, transfer};
+use spray_tests::real_network::{CUBIC, Candidate, CompetingFlows, Condition, Contender, compete, latency, transfer};
 use spray_tests::routers::{RouterQueue, Routers};
 use spray_tests::{spray, turn};
 
@@ -43,9 +43,9 @@ fn a_transfer_in_competition_with_tcp_succeeds_and_leaves_it_a_share() {
     let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
     let competing = CompetingFlows { each: 1, control: "cubic", ecn: true };
-    let shares = beside(&routers, Candidate::Spray(spray().get_program().as_ref()), file.path(), &competing).unwrap();
+    let shares = compete(&routers, Candidate::Spray(spray().get_program().as_ref()), file.path(), &competing).unwrap();
     assert!(shares.ours.is_some(), "{}", shares.output);
-    assert!(shares.alone.len() == Routers::SPINES && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
+    assert!(shares.alone.len() == Routers::SPINES && shares.during.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
 }
 
 #[test]

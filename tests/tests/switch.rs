@@ -28,9 +28,9 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
         exchange(&machines.host(3), &machines.host(0), Machines::address(0, v6), 100_000);
     }
     exchange(&machines.host(1), &machines.machine(), [10, 79, 0, 9].into(), 100_000);
-    let learned = machines.shown()["hosts"][0]["addresses"].to_string();
+    let learned = machines.status()["hosts"][0]["addresses"].to_string();
     assert!(learned.contains("10.79.0.1") && learned.contains("fd79::1"), "{learned}");
-    assert!(!machines.shown()["hosts"].to_string().contains("10.79.0.9"), "the machine's address belongs to no host");
+    assert!(!machines.status()["hosts"].to_string().contains("10.79.0.9"), "the machine's address belongs to no host");
     let bytes = machines.sum("leaf0->spine*", "bytes");
     assert!((2_000_000..4_000_000).contains(&bytes), "{bytes}");
     assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "packets for the machine cross no switch");
@@ -64,7 +64,7 @@ fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
     let machines = Machines::new("take");
     machines.switch(&[]);
     let has = |host: usize, address: IpAddr| {
-        let shown = machines.shown()["hosts"][host]["addresses"].clone();
+        let shown = machines.status()["hosts"][host]["addresses"].clone();
         shown.as_array().unwrap().iter().any(|it| it.as_str() == Some(&address.to_string()))
     };
     let (first, last) = (machines.host(0), machines.host(3));
@@ -111,7 +111,7 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
     let (code, _, errors) = run(&arguments);
     assert_eq!(code, 0, "{errors}");
     let address = Machines::address(1, false);
-    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string(), "before it sends anything");
+    assert_eq!(machines.status()["hosts"][1]["addresses"][0], address.to_string(), "before it sends anything");
     ip(&format!("-n {} address del {address}/24 dev eth0", machines.host(1)));
     ip(&format!("-n {} address add {address}/24 dev eth0", machines.host(3)));
     for _ in 0..20 {
@@ -119,7 +119,7 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
         ip(&format!("-n {} neigh flush dev eth0", machines.host(3)));
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string());
+    assert_eq!(machines.status()["hosts"][1]["addresses"][0], address.to_string());
     let events = events(&machines);
     assert_eq!(events, ["leaf1-h3 claims 10.79.0.2, which remains assigned to h1"]);
 }
@@ -151,7 +151,7 @@ fn hosts_with_resolved_neighbours_are_learned_from_their_packets() {
     for _ in 0..5000 {
         socket.send_to(&[0; 100], "10.79.0.99:9").unwrap();
     }
-    wait_until("the excess to be reported", || machines.shown()["lost_frames"].as_u64().unwrap() > 0);
+    wait_until("the excess to be reported", || machines.status()["lost_frames"].as_u64().unwrap() > 0);
     let (flooded, spans) = (received() - before, begun.elapsed().as_millis() as u64 / 100 + 2);
     assert!(flooded > 0 && flooded < 64 * spans + 20, "{flooded} in {spans} spans");
     machines.down();
@@ -224,7 +224,7 @@ fn hosts_of_other_networks_are_routed() {
     machines.switch(&[]);
     exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 10_000);
     wait_until("both hosts to be found", || {
-        let hosts = machines.shown()["hosts"].to_string();
+        let hosts = machines.status()["hosts"].to_string();
         hosts.contains("10.80.0.1") && hosts.contains("10.81.0.1")
     });
     let before = machines.sum("leaf0->spine*", "bytes");
@@ -286,7 +286,7 @@ fn fast_links_are_not_delayed_by_a_thread() {
     }
     assert!(machines.sum("leaf0->spine*", "bytes") > 8_000_000);
     assert!(machines.sum("*", "marks") > 0);
-    assert_eq!(machines.shown()["lost_frames"], 0);
+    assert_eq!(machines.status()["lost_frames"], 0);
     machines.links("leaf0-spine*", &["loss=5%"]);
     // With segmentation offload these bytes are sent in few frames, none of which may be lost.
     let loses = |_| {
@@ -309,7 +309,7 @@ fn packets_too_long_for_an_interface_do_not_affect_others() {
     exchange(&machines.host(1), &machines.host(2), Machines::address(2, false), 1_000);
     let socket = inside(&machines.host(1), || std::net::UdpSocket::bind("10.79.0.2:0")).unwrap();
     (0..10).for_each(|_| assert_eq!(socket.send_to(&[0; 1400], "10.79.0.3:9").unwrap(), 1400));
-    wait_until("the losses to be reported", || machines.shown()["lost_frames"] == 10);
+    wait_until("the losses to be reported", || machines.status()["lost_frames"] == 10);
     ip(&format!("-n {} link set p3 down", machines.machine()));
     for _ in 0..10 {
         // Fails if the host is reported as unreachable.

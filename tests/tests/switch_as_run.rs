@@ -117,7 +117,7 @@ impl Case {
             machines.links(link, &[change]);
         }
         let seconds = self.send([0, 2].map(|host| machines.host(host)), folder);
-        assert_eq!(machines.shown()["lost_frames"], 0, "this machine is too slow for the scenario");
+        assert_eq!(machines.status()["lost_frames"], 0, "this machine is too slow for the scenario");
         let figures = Figures::of_links(seconds, &machines.links("*", &[]));
         machines.down();
         figures
@@ -134,7 +134,7 @@ impl Case {
         }
         let seconds = self.send([0, 2].map(|host| boxes.namespace(&format!("h{host}"))), folder);
         let links = SWITCHES.iter().flat_map(|switch| {
-            assert_eq!(boxes.shown(switch)["lost_frames"], 0, "this machine is too slow for the scenario");
+            assert_eq!(boxes.status(switch)["lost_frames"], 0, "this machine is too slow for the scenario");
             boxes.links(switch, "*", &[])
         });
         let figures = Figures::of_links(seconds, &links.collect::<Vec<_>>());
@@ -196,7 +196,7 @@ const SHORT: [&str; 2] = ["--set", "queue.limit=\"20 packets\""];
 const TRIMMED: &[&str] = &[SHORT[0], SHORT[1], "--set", "queue.trimming=true"];
 
 /// Returns the difference of two counts, as a share of the first.
-fn apart(one: f64, other: f64) -> f64 {
+fn difference(one: f64, other: f64) -> f64 {
     (other - one) / one
 }
 
@@ -207,16 +207,16 @@ fn apart(one: f64, other: f64) -> f64 {
 fn overload_is_marked_trimmed_and_dropped_as_in_a_run() {
     let Some(_turn) = turn() else { return };
     for switches in [&SHORT[..], TRIMMED] {
-        let alike = || {
+        let is_close = || {
             let [run, switch] = Case { switches, megabytes: 8, ..STEADY }.compare();
             assert_eq!(run.trims > 0, switch.trims > 0);
             let (lost, too) = (run.lost + run.trims, switch.lost + switch.trims);
             assert!(lost > 1_000 && run.marks > 2_000, "{run:?}");
-            let alike = [(lost, too), (run.marks, switch.marks)];
+            let is_close = [(lost, too), (run.marks, switch.marks)];
             eprintln!("{run:?} {switch:?}");
-            alike.iter().all(|&(one, other)| apart(one as f64, other as f64).abs() < 0.1)
+            is_close.iter().all(|&(one, other)| difference(one as f64, other as f64).abs() < 0.1)
         };
-        assert!((0..3).any(|_| alike()), "none of the three tries above is close enough");
+        assert!((0..3).any(|_| is_close()), "none of the three tries above is close enough");
     }
 }
 
@@ -246,7 +246,7 @@ fn all_cases_compared_with_a_run() {
     for case in cases {
         let all = case.compare_all();
         let [run, one, four] = all.each_ref().map(|figures| (case.megabytes << 23) as f64 / figures.seconds / 1e6);
-        let [first, second] = [one, four].map(|mbps| 100.0 * apart(run, mbps));
+        let [first, second] = [one, four].map(|mbps| 100.0 * difference(run, mbps));
         let marks = all.each_ref().map(|figures| figures.marks.to_string()).join(" | ");
         let lost = all.each_ref().map(|figures| (figures.lost + figures.trims).to_string()).join(" | ");
         println!(

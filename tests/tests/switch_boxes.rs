@@ -26,8 +26,8 @@ fn hosts_find_each_other_across_boxes() {
     let across: u64 = ["spine0", "spine1"].iter().map(|spine| boxes.bytes(spine, "*")).sum();
     assert!((2_400_000..3_600_000).contains(&across), "{across}");
     boxes.assert_by_both();
-    assert_eq!(boxes.shown("leaf0")["hosts"][0]["host"], "h0");
-    assert!(boxes.shown("leaf1")["hosts"].to_string().contains("10.79.0.3"));
+    assert_eq!(boxes.status("leaf0")["hosts"][0]["host"], "h0");
+    assert!(boxes.status("leaf1")["hosts"].to_string().contains("10.79.0.3"));
     boxes.down();
 }
 
@@ -51,7 +51,7 @@ fn all_boxes_route_around_every_failure() {
     boxes.assert_only_by("spine0");
     both.iter().for_each(|(switch, link)| drop(boxes.links(switch, link, &["up"])));
     boxes.assert_by_both();
-    let pid = boxes.shown("spine0")["pid"].as_u64().unwrap();
+    let pid = boxes.status("spine0")["pid"].as_u64().unwrap();
     kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
     wait_until("leaf0 to detect the failure of spine0", || !boxes.is_connected("leaf0"));
     boxes.assert_only_by("spine1");
@@ -102,8 +102,8 @@ fn hosts_of_other_networks_are_routed_across_boxes() {
         exchange(&boxes.namespace(&format!("h{host}")), &boxes.namespace(leaf), [10, net, 0, 9].into(), 1_000);
     }
     wait_until("both hosts to be found", || {
-        boxes.shown("leaf0")["hosts"].to_string().contains("10.80.0.1")
-            && boxes.shown("leaf1")["hosts"].to_string().contains("10.81.0.1")
+        boxes.status("leaf0")["hosts"].to_string().contains("10.80.0.1")
+            && boxes.status("leaf1")["hosts"].to_string().contains("10.81.0.1")
     });
     exchange(&boxes.namespace("h0"), &boxes.namespace("h2"), [10, 81, 0, 1].into(), 500_000);
     let across: u64 = ["spine0", "spine1"].iter().map(|spine| boxes.bytes(spine, &format!("{spine}->leaf1"))).sum();
@@ -141,7 +141,7 @@ fn wrongly_plugged_cables_are_reported_and_impossible_requests_rejected() {
     let swapped = ["switch", "-q", "--name", &name, &file, "--node", "spine0", "--port", &first, "--port", &second];
     let (code, _, errors) = run(&swapped);
     assert_eq!(code, 0, "{errors}");
-    let state = |cable: usize| boxes.shown("leaf0")["cables"][cable]["state"].as_str().unwrap().to_string();
+    let state = |cable: usize| boxes.status("leaf0")["cables"][cable]["state"].as_str().unwrap().to_string();
     wait_until("leaf0 to detect it", || state(0).contains("connected to `spine0->leaf1`"));
     assert_eq!(boxes.links("leaf0", "leaf0->spine0", &[])[0]["state"], "down");
     let (code, _, errors) = run(&["link", "--name", &boxes.namespace("leaf0"), "spine0->leaf1", "down"]);

@@ -28,7 +28,7 @@ pub fn udp([near, far]: [UdpSocket; 2], terms: Terms, segments: bool) -> io::Res
     }
     setsockopt(&near, sockopt::SndBufForce, &SOCKET_BUFFER)?;
     setsockopt(&far, sockopt::RcvBufForce, &SOCKET_BUFFER)?;
-    if terms.measures_latency {
+    if terms.latency {
         return exchange(
             terms.duration,
             [&near, &far],
@@ -84,7 +84,7 @@ pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outc
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
     }
-    if terms.measures_latency {
+    if terms.latency {
         return exchange(
             terms.duration,
             [&near, &far],

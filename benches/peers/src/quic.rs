@@ -51,9 +51,9 @@ pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::R
                     Library::Quinn => quinn_open(&certificate, near, to, bytes).await,
                     Library::S2n => s2n_open(&certificate, near, to, bytes).await,
                 }?;
-                stream.write_all(&[u8::from(terms.measures_latency)]).await?;
+                stream.write_all(&[u8::from(terms.latency)]).await?;
                 let until = Instant::now() + terms.duration;
-                if terms.measures_latency { ask(&mut stream, until).await } else { fill(&mut stream, until).await }
+                if terms.latency { ask(&mut stream, until).await } else { fill(&mut stream, until).await }
             })
         },
         |stop| {

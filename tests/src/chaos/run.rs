@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use spray_core::rng::{self, Rng};
 use spray_test_support::Folder;
 
+use crate::bpf_objects::BpfObjects;
 use crate::chaos::machine::Machine;
 use crate::chaos::network::Network;
 use crate::chaos::port::PORTS;
 use crate::chaos::transfers::{Logged, Transfer, names};
 use crate::chaos::{Episode, Event, Kind};
-use crate::remains::BpfObjects;
 use crate::running::{PATIENCE, wait_until};
 use crate::{namespaces_of, spray};
 
@@ -68,14 +68,14 @@ pub struct Run {
     last_output: String,
     rng: Rng,
     begun: u64,
-    remains: BpfObjects,
+    bpf_objects: BpfObjects,
     figures: Figures,
 }
 
 impl Run {
     /// Creates the network and the files, and starts the receiver.
     pub fn new(seed: u64) -> Self {
-        let (remains, folder, network) = (BpfObjects::before(), Folder::new(), Network::new());
+        let (bpf_objects, folder, network) = (BpfObjects::before(), Folder::new(), Network::new());
         let machine = Machine::new(&folder);
         let (key, inbox) = (folder.join("key"), machine.inbox());
         assert!(spray().args(["keygen", &key]).output().unwrap().status.success());
@@ -95,7 +95,7 @@ impl Run {
             last_output,
             rng,
             begun,
-            remains,
+            bpf_objects,
             figures,
         };
         run.receive();
@@ -129,12 +129,12 @@ impl Run {
         let receiver = self.receiver.as_mut().expect("the receiver of a repaired network");
         Machine::signal(receiver, nix::sys::signal::Signal::SIGINT);
         assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.stderr());
-        self.remains.note(std::process::id());
-        let Self { network, machine, remains, mut figures, .. } = self;
+        self.bpf_objects.note(std::process::id());
+        let Self { network, machine, bpf_objects, mut figures, .. } = self;
         drop((network, machine));
-        remains.assert_gone();
+        bpf_objects.assert_gone();
         assert_eq!(namespaces_of(std::process::id()), [""; 0]);
-        figures.held = remains.counts();
+        figures.held = bpf_objects.counts();
         assert!(figures.held.iter().all(|&held| held > 0), "nothing was recorded");
         figures
     }
@@ -228,7 +228,7 @@ impl Run {
         for lane in 0..2 {
             let Some((mut sender, transfer)) = self.senders[lane].take() else { continue };
             self.figures.memory_kib[0] = self.figures.memory_kib[0].max(sender.process.kib("VmHWM:"));
-            self.remains.note(sender.pid());
+            self.bpf_objects.note(sender.pid());
             match sender.process.is_running() {
                 true => self.senders[lane] = Some((sender, transfer)),
                 false => self.sent(lane, &mut sender, transfer),
@@ -236,7 +236,7 @@ impl Run {
         }
         if let Some(receiver) = &self.receiver {
             self.figures.memory_kib[1] = self.figures.memory_kib[1].max(receiver.process.kib("VmHWM:"));
-            self.remains.note(receiver.pid());
+            self.bpf_objects.note(receiver.pid());
         }
         let most = self.figures.memory_kib;
         assert!(most.iter().all(|&kib| kib <= MOST_MEMORY_KIB), "sender and receiver have {most:?} KiB");

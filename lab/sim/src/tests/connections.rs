@@ -50,7 +50,7 @@ fn assert_delivered(name: &str, outcome: &SimOutcome, hosts: usize) {
 }
 
 /// A link of leaf 0 that fails silently, and loss of `ppm` between switches.
-fn harm(network: &Network, ppm: u32, fails: bool) -> Vec<LinkEvent> {
+fn link_failures(network: &Network, ppm: u32, fails: bool) -> Vec<LinkEvent> {
     let between = network.links.iter().enumerate().filter(|(_, link)| link.is_uplink()).map(|(index, _)| index);
     let loss = LinkEvent {
         name: "all".into(),
@@ -81,7 +81,7 @@ fn every_message_of_a_connection_arrives_once_despite_failures() {
                 config.path.trimming = trim;
                 config.give_up_ps = u64::MAX;
                 let small = |rate| Thresholds { trim, limit_bytes: 120_000, ..queue(rate) };
-                let events = harm(&network, ppm, fails);
+                let events = link_failures(&network, ppm, fails);
                 let config = |_| config;
                 let spec = SimSpec { events: &events, queue: &small, ..spec(&network, &flows, &config) };
                 let outcome = simulate(&spec, 1).unwrap();
@@ -94,7 +94,7 @@ fn every_message_of_a_connection_arrives_once_despite_failures() {
 #[test]
 fn messages_arrive_with_an_ideal_code_and_with_little_buffer_memory() {
     let network = leaf_spine(2, 4, 4);
-    let events = harm(&network, 5_000, false);
+    let events = link_failures(&network, 5_000, false);
     let flows = on_connections(8, 4, &[0; 7]);
     for ideal_code in [false, true] {
         let mut config = FlowConfig { window_packets: 512, ..flow_config(BalancerKind::Ops) };

@@ -11,7 +11,7 @@ use super::*;
 const FRAME: u64 = 4_150;
 
 /// Sends at line rate and never retransmits.
-fn blast(balancer: BalancerKind) -> FlowConfig {
+fn at_line_rate(balancer: BalancerKind) -> FlowConfig {
     let mut config = flow_config(balancer);
     config.cc = CcKind::FixedWindow.into();
     (config.path.initial_window_bytes, config.path.max_window_bytes) = (1 << 40, 1 << 40);
@@ -27,7 +27,7 @@ fn lossless(
     until_us: u64,
 ) -> SimOutcome {
     let pfc = Some(Pfc { frame_bytes: FRAME as u32, headroom_bytes });
-    let config = |_| blast(BalancerKind::Ecmp);
+    let config = |_| at_line_rate(BalancerKind::Ecmp);
     simulate(&SimSpec { queue, pfc, until_ps: until_us * US, ..spec(network, flows, &config) }, 1).unwrap()
 }
 
@@ -65,7 +65,7 @@ struct Port {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    Comes { flow: usize, hop: usize },
+    Arrives { flow: usize, hop: usize },
     Sent { port: usize },
     Pauses { port: usize, on: bool },
 }
@@ -76,7 +76,7 @@ impl Literal {
         let turn = match what {
             What::Pauses { .. } => 0,
             What::Sent { .. } => 1,
-            What::Comes { .. } => 2,
+            What::Arrives { .. } => 2,
         };
         self.events.push(Reverse((at_ps, turn, self.age, what)));
     }
@@ -85,7 +85,7 @@ impl Literal {
     fn run(mut self) -> Option<Vec<u64>> {
         while let Some(Reverse((now_ps, _, _, what))) = self.events.pop() {
             match what {
-                What::Comes { flow, hop } => self.comes(now_ps, flow, hop),
+                What::Arrives { flow, hop } => self.on_arrival(now_ps, flow, hop),
                 What::Sent { port } => self.sent(now_ps, port),
                 What::Pauses { port, on } => {
                     self.ports[port].paused = on;
@@ -101,7 +101,7 @@ impl Literal {
         US + serialisation_ceil_ps(64, self.ports[port].rate_bps)
     }
 
-    fn comes(&mut self, now_ps: u64, flow: usize, hop: usize) {
+    fn on_arrival(&mut self, now_ps: u64, flow: usize, hop: usize) {
         let Some(port) = self.paths[flow].get(hop).copied() else {
             self.arrived_ps[flow] = now_ps;
             return;
@@ -144,7 +144,7 @@ impl Literal {
                 self.at(now_ps + back_ps, What::Pauses { port: from, on: false });
             }
         }
-        self.at(now_ps + US, What::Comes { flow, hop: hop + 1 });
+        self.at(now_ps + US, What::Arrives { flow, hop: hop + 1 });
         self.send(now_ps, port);
     }
 }
@@ -184,7 +184,7 @@ proptest! {
         }
         for (src, (dst, packets, late)) in senders.iter().enumerate() {
             literal.paths.push(vec![src, count, count + 1, count + 2 + dst]);
-            (0..*packets).for_each(|_| literal.at(*late, What::Comes { flow: src, hop: 0 }));
+            (0..*packets).for_each(|_| literal.at(*late, What::Arrives { flow: src, hop: 0 }));
         }
         let arrived_ps: Vec<_> = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).collect();
         let expected_ps = literal.run();

@@ -338,9 +338,9 @@ fn the_source_switch_selects_the_whole_path_and_the_others_follow_it() {
         let mut frame = begin(&chassis, flow);
         chassis.step(&mut frame, 3).unwrap();
         let path = ReunionNote::unpack(chassis.trail.note.get()).path;
-        let first = chassis.way(frame.port);
+        let first = chassis.uplink(frame.port);
         chassis.step(&mut frame, 3).unwrap();
-        assert_eq!([first, chassis.way(frame.port)], [way(path, 0), way(path, 1)]);
+        assert_eq!([first, chassis.uplink(frame.port)], [way(path, 0), way(path, 1)]);
         paths.insert(path);
     }
     assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_way(first, 1, second)).into());
@@ -369,10 +369,10 @@ fn data_follows_the_path_of_its_tier_or_the_base_if_that_is_0() {
         let second = |flow| {
             let mut frame = begin(&chassis, flow);
             chassis.step(&mut frame, 3).unwrap();
-            let first = chassis.way(frame.port);
+            let first = chassis.uplink(frame.port);
             chassis.trail.note.set(ReunionNote::data(with_way(first, 1, path), false).pack());
             chassis.step(&mut frame, 3).unwrap();
-            let way = chassis.way(frame.port);
+            let way = chassis.uplink(frame.port);
             assert_eq!(
                 ReunionNote::unpack(chassis.trail.note.get()).path,
                 with_way(first, 1, way),

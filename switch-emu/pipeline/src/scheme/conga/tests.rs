@@ -20,7 +20,7 @@ fn net() -> Chassis {
 fn send(net: &Chassis, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
     net.begin(from, flow, false, &PacketFields::default());
     let frame = Frame { time_ps: t_ps, len, switch: from, flow, checksum: flow as u32, ..FRAME };
-    let way = net.go(frame, 1 - from).unwrap();
+    let way = net.cross(frame, 1 - from).unwrap();
     (way.spine.unwrap(), way.note)
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::flow_hash::Key;
-use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, US, Way};
+use crate::scheme::tests::chassis::{Chassis, FRAME, FramePath, SETTINGS, US};
 use crate::scheme::{FlowcutRule, Scheme};
 use proptest::prelude::*;
 use spray_wire::flowcut::ONE;
@@ -20,26 +20,33 @@ fn two_leaves(scheme: Scheme) -> Chassis {
 }
 
 /// Sends a frame from one leaf's host to the other's.
-fn go(net: &Chassis, from: u32, flow: u64, reply: bool, fields: &PacketFields, frame: &Frame) -> Result<Way, Cause> {
+fn cross(
+    net: &Chassis,
+    from: u32,
+    flow: u64,
+    reply: bool,
+    fields: &PacketFields,
+    frame: &Frame,
+) -> Result<FramePath, Cause> {
     net.begin(from, flow, reply, fields);
-    net.go(Frame { switch: from, flow, checksum: flow as u32, ..*frame }, 1 - from)
+    net.cross(Frame { switch: from, flow, checksum: flow as u32, ..*frame }, 1 - from)
 }
 
 /// Sends packet `psn` of a flow from leaf 0 at `t_ps`.
-fn send(net: &Chassis, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
+fn send(net: &Chassis, t_ps: u64, flow: u64, psn: u64) -> Result<FramePath, Cause> {
     send_by(net, (t_ps, t_ps), flow, psn)
 }
 
 /// Sends a packet; the host's clock differs from the switch's.
-fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<Way, Cause> {
+fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<FramePath, Cause> {
     let fields = PacketFields { number: psn, stamp_ps, ..PacketFields::default() };
-    go(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
+    cross(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
 }
 
 /// Acknowledges the packet before `psn`, which was sent at `stamp_ps`.
-fn acknowledge(net: &Chassis, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> Way {
+fn acknowledge(net: &Chassis, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> FramePath {
     let fields = PacketFields { number: psn, stamp_ps, hops: 3, is_ack: true };
-    go(net, 1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
+    cross(net, 1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
 }
 
 /// Gives `spine` the shortest queue.
@@ -62,7 +69,7 @@ fn a_flow_changes_its_path_when_nothing_is_in_flight() {
         assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two packets are in flight");
         // A reply that is no ACK, and an ACK of an earlier packet, are ignored.
         let other = PacketFields { stamp_ps: 21 * US, ..PacketFields::default() };
-        go(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
+        cross(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
         acknowledge(&net, 23 * US, 7, 2, 11 * US);
         assert_eq!(send(&net, 24 * US, 7, 3).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 35 * US, 7, 4, 24 * US);

@@ -73,7 +73,7 @@ pub(crate) struct Chassis {
 
 /// The path of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct FramePath {
     /// The first spine that it crossed, numbered from 0.
     pub(crate) spine: Option<u32>,
     /// Its final note.
@@ -228,7 +228,7 @@ impl Chassis {
     }
 
     /// Returns the number of a port among the uplinks of its switch, starting at 1.
-    pub(crate) fn way(&self, port: u32) -> u32 {
+    pub(crate) fn uplink(&self, port: u32) -> u32 {
         View::of(self).unwrap().way(port).unwrap()
     }
 
@@ -249,12 +249,12 @@ impl Chassis {
     }
 
     /// Passes a frame to a host through the schemes alone, without queues.
-    pub(crate) fn go(&self, mut frame: Frame, host: u32) -> Result<Way, Cause> {
+    pub(crate) fn cross(&self, mut frame: Frame, host: u32) -> Result<FramePath, Cause> {
         let mut spine = None;
         loop {
             let port = recall(self, &mut frame, host)?;
             match self.far_end(port) {
-                None => return Ok(Way { spine, note: self.trail.note.get(), detour: frame.detour }),
+                None => return Ok(FramePath { spine, note: self.trail.note.get(), detour: frame.detour }),
                 Some(next) => frame.switch = next,
             }
             spine = spine.or(frame.switch.checked_sub(self.leaves));

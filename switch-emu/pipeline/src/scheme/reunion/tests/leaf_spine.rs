@@ -13,7 +13,7 @@ use crate::scheme::reunion::links;
 use crate::scheme::reunion::memory::Memory;
 use crate::scheme::reunion::regions::single;
 use crate::scheme::reunion::{Here, poll};
-use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, Way};
+use crate::scheme::tests::chassis::{Chassis, FRAME, FramePath, SETTINGS};
 use crate::scheme::{Arrival, Counted, Scheme};
 use crate::trail::Trail;
 
@@ -67,7 +67,7 @@ impl Chassis {
 
     fn take(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, ReunionNote) {
         let frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..PLAIN };
-        let Way { spine, note, .. } = self.go(frame, dst).unwrap();
+        let FramePath { spine, note, .. } = self.cross(frame, dst).unwrap();
         (spine, ReunionNote::unpack(note))
     }
 

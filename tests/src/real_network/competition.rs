@@ -43,7 +43,7 @@ pub struct Shares {
     /// The rate of each rival before the transfer, with the other rivals.
     pub alone: Vec<f64>,
     /// The rate of each rival during the transfer.
-    pub beside: Vec<f64>,
+    pub during: Vec<f64>,
     /// The rate of the transfer; `None` if it failed.
     pub ours: Option<f64>,
     /// The number of connections of the transfer: one of `spray send`, or one of TCP over each
@@ -70,7 +70,7 @@ impl Shares {
     /// Returns the rate of each connection; those of the transfer are equal.
     fn all(&self) -> Vec<f64> {
         let own = self.ours.unwrap_or(0.0) / self.connections as f64;
-        self.beside.iter().copied().chain(std::iter::repeat_n(own, self.connections)).collect()
+        self.during.iter().copied().chain(std::iter::repeat_n(own, self.connections)).collect()
     }
 }
 
@@ -95,7 +95,7 @@ fn over(routers: &Routers, spine: usize) -> Result<Ipv4Addr, RunError> {
 ///
 /// # Errors
 /// If the routers cannot be changed, a connection is refused, or a program does not start.
-pub fn beside(
+pub fn compete(
     routers: &Routers,
     candidate: Candidate<'_>,
     path: &Path,
@@ -137,11 +137,11 @@ pub fn beside(
             }
             Candidate::Tcp => by_connections(routers, path, &to),
         };
-        let beside = rates(&before, since);
+        let during = rates(&before, since);
         drop(ended);
         let done = done?;
         let connections = if matches!(candidate, Candidate::Spray(_)) { 1 } else { to.len() };
-        Ok(Shares { alone, beside, ours: done.mbps, connections, output: done.output })
+        Ok(Shares { alone, during, ours: done.mbps, connections, output: done.output })
     })
 }
 
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn shares_count_connections() {
-        let four = |ours, beside: &[f64]| Shares {
+        let four = |ours, during: &[f64]| Shares {
             ours: Some(ours),
             alone: vec![200.0; 4],
-            beside: beside.to_vec(),
+            during: during.to_vec(),
             connections: 4,
             ..Shares::default()
         };
