@@ -46,11 +46,11 @@ fn main() {
         routers.set_queue(queue).unwrap_or_else(|error| panic!("{error}"));
         for (who, candidate) in [("spray send", Candidate::Spray(Path::new(spray))), ("four of CUBIC", Candidate::Tcp)]
         {
-            let cells = competing.iter().map(|(rival, competing)| {
+            let cells = competing.iter().map(|(flows, competing)| {
                 let round = |_| {
                     let shares =
                         compete(&routers, candidate, file.path(), competing).unwrap_or_else(|error| panic!("{error}"));
-                    eprintln!("{name}, {who} beside {rival}: {shares:.0?}");
+                    eprintln!("{name}, {who} competing with {flows}: {shares:.0?}");
                     shares
                 };
                 cell(&(0..rounds).map(round).collect::<Vec<_>>())

@@ -168,7 +168,7 @@ impl Boxes {
 impl Drop for Boxes {
     fn drop(&mut self) {
         for switch in SWITCHES {
-            // Fails in a test that passes, which has removed it.
+            // Fails if the test has already removed it.
             let _ = spray().args(["down", &self.namespace(switch)]).output();
         }
         for name in SWITCHES.iter().copied().chain(["h0", "h1", "h2", "h3"]) {

@@ -139,7 +139,7 @@ impl Machines {
 
 impl Drop for Machines {
     fn drop(&mut self) {
-        // Fails in a test that passes, which has removed it.
+        // Fails if the test has already removed it.
         let _ = spray().args(["down", &self.name]).output();
         let all = (0..HOSTS).map(|host| self.host(host)).chain([self.machine()]);
         all.for_each(|name| drop(Command::new("ip").args(["netns", "del", &name]).output()));

@@ -146,8 +146,8 @@ fn unsupported_interfaces_are_named_before_anything_is_attached() {
 
 /// Returns the first link-local address of a side's `eth0`.
 fn link_local(pair: &Pair, side: usize) -> String {
-    let says = text(&ip_output(pair, side, "-o -6 address show dev eth0 scope link").stdout);
-    says.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
+    let listing = text(&ip_output(pair, side, "-o -6 address show dev eth0 scope link").stdout);
+    listing.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
 }
 
 #[test]

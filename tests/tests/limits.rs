@@ -78,7 +78,8 @@ fn without_network_namespaces_a_run_fails_with_one_line() {
     let Some(_turn) = shared_turn() else { return };
     let (scenario, folder) = (scenarios().join("demo-healthy.toml").display().to_string(), Folder::new());
     let none = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
-    for (kind, code, says) in [("-Urmn", 1, "limited by /proc/sys/user/max_net_namespaces"), ("-Urm", 2, "run as root")]
+    for (kind, code, expected) in
+        [("-Urmn", 1, "limited by /proc/sys/user/max_net_namespaces"), ("-Urm", 2, "run as root")]
     {
         let mut command = Command::new("unshare");
         command.args([kind, "sh", "-c", none, "sh"]).arg(spray().get_program());
@@ -87,7 +88,7 @@ fn without_network_namespaces_a_run_fails_with_one_line() {
         if stderr.contains("unshare: unshare failed") {
             return skip("this kernel has no user namespaces");
         }
-        assert!(output.status.code() == Some(code) && stderr.contains(says), "{kind}: {}: {stderr}", output.status);
+        assert!(output.status.code() == Some(code) && stderr.contains(expected), "{kind}: {}: {stderr}", output.status);
     }
 }
 

@@ -72,14 +72,14 @@ fn files_are_sent_only_to_the_holder_of_the_key() {
     };
     let mut receiver = receive(&["--key", &b, "--peer", &a_public]);
     let (refused, silence) = ("do not have each other's keys", "Strangers get no answer");
-    for (others, says) in [
+    for (others, expected) in [
         (&["--key", &c, "--peer", &b_public][..], refused),
         (&["--key", &a], silence),
         (&["--key", &c], silence),
         (&["--insecure"], silence),
     ] {
         let (code, stderr) = send(&[others, &["--timeout", "1"]].concat());
-        assert!(code == Some(1) && stderr.contains(says), "{others:?} {stderr}");
+        assert!(code == Some(1) && stderr.contains(expected), "{others:?} {stderr}");
         assert!(!folder.path().join("in/payload").exists());
     }
     assert_eq!(send(&["--key", &a, "--peer", &b_public]).0, Some(0));

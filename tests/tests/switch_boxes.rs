@@ -125,13 +125,13 @@ fn hosts_of_other_networks_are_routed_across_boxes() {
 fn wrongly_plugged_cables_are_reported_and_impossible_requests_rejected() {
     let Some(_turn) = shared_turn() else { return };
     let boxes = Boxes::new("wrong");
-    let says = |switch: &str, more: &[&str], why: &str| {
+    let rejects = |switch: &str, more: &[&str], why: &str| {
         let (code, stdout, errors) = boxes.start(switch, more);
         assert!(code == 2 && stdout.is_empty() && errors.contains(why), "{code}: {stdout}{errors}");
     };
-    says("spine0", &["--set", "switch.scheme=\"conga\""], "--node with `conga`");
-    says("spine0", &["--port", "leaf0=leaf1"], "`leaf0` needs one port");
-    says("spine0", &["--port", "h0=leaf1"], "spine0 has no cable to `h0`; its cables lead to: leaf0, leaf1");
+    rejects("spine0", &["--set", "switch.scheme=\"conga\""], "--node with `conga`");
+    rejects("spine0", &["--port", "leaf0=leaf1"], "`leaf0` needs one port");
+    rejects("spine0", &["--port", "h0=leaf1"], "spine0 has no cable to `h0`; its cables lead to: leaf0, leaf1");
     let name = boxes.namespace("spine0");
     let file = scenarios().join("pod.toml").display().to_string();
     let (code, _, errors) = run(&["switch", "--name", &name, &file, "--node", "spine7", "--port", "leaf0=leaf0"]);

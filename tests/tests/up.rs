@@ -86,7 +86,7 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // Fails in a test that passes, which has removed it.
+        // Fails if the test has already removed it.
         let _ = spray().args(["down", &self.name]).output();
     }
 }

@@ -97,11 +97,11 @@ async fn fill(stream: &mut Box<dyn Duplex>, until: Instant) -> io::Result<Vec<Du
 async fn ask(stream: &mut Box<dyn Duplex>, until: Instant) -> io::Result<Vec<Duration>> {
     let (mut message, mut took) = ([0x5a; REQUEST_BYTES], Vec::new());
     while Instant::now() < until {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         stream.write_all(&message).await?;
         stream.flush().await?;
         stream.read_exact(&mut message).await?;
-        took.push(asked.elapsed());
+        took.push(sent_at.elapsed());
     }
     Ok(took)
 }

@@ -166,15 +166,15 @@ impl<'a, D: Device> Talker<'a, D> {
     fn ask(&mut self, duration: Duration, stop: &AtomicBool) -> io::Result<Latency> {
         let (mut took, mut message, start) = (latency(), [0; REQUEST_BYTES], now());
         for number in 0u64.. {
-            let asked = now();
-            if asked - start >= duration || stop.load(Ordering::Acquire) {
+            let sent_at = now();
+            if sent_at - start >= duration || stop.load(Ordering::Acquire) {
                 break;
             }
             message[..8].copy_from_slice(&number.to_le_bytes());
             self.send_message(&message)?;
             // A late answer belongs to an earlier request.
             while self.wait_for_message(&mut message)? && message[..8] != number.to_le_bytes() {}
-            record(&mut took, asked.elapsed());
+            record(&mut took, sent_at.elapsed());
         }
         Ok(took)
     }

@@ -17,10 +17,10 @@ fn no_command_and_unknown_ones_show_the_usage() {
 
 #[test]
 fn an_unknown_balancer_is_rejected_with_the_list_of_balancers() {
-    let says = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
-    refused(&["run", DEMO, "--balancer", "magic"], &says);
-    refused(&["demo", "--balancer", "magic"], &says);
-    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &says);
+    let expected = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
+    refused(&["run", DEMO, "--balancer", "magic"], &expected);
+    refused(&["demo", "--balancer", "magic"], &expected);
+    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &expected);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn unknown_settings_are_rejected_with_the_list_of_settings() {
     let send = ["send", DEMO, "--interface", "lo", "--to", "10.0.0.1"];
     let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &send];
     for command in commands {
-        for (param, says) in [
+        for (param, expected) in [
             ("window_bytes", "allowed: PATH=VALUE"),
             ("=3", "allowed: PATH=VALUE"),
             ("a.b=", "allowed: PATH=VALUE"),
@@ -43,7 +43,7 @@ fn unknown_settings_are_rejected_with_the_list_of_settings() {
                 "is 1 mib (did you mean `1 MiB`?); allowed: \"auto\", or 1 to ",
             ),
         ] {
-            refused(&[command, &["--set", param][..]].concat(), &[&format!("--set {param}: "), says]);
+            refused(&[command, &["--set", param][..]].concat(), &[&format!("--set {param}: "), expected]);
         }
         refused(&[command, &["--cc", "magic"][..]].concat(), &["--cc magic: ", "allowed: \"dctcp\", "]);
     }
@@ -52,7 +52,7 @@ fn unknown_settings_are_rejected_with_the_list_of_settings() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let base = ["send", "x", "--interface", "lo", "--to", "10.0.0.1"];
-    for (option, value, says) in [
+    for (option, value, expected) in [
         ("--evs", "70000", "--evs 70000: `evs` is 70000; allowed: \"auto\", or integer, 1 to 65535"),
         ("--gbps", "0", "0.001 to 1000"),
         ("--rtt-us", "nan", "microseconds from 1"),
@@ -61,7 +61,7 @@ fn numbers_out_of_range_are_refused() {
         ("--to", "h4", "invalid value 'h4'"),
     ] {
         let arguments: Vec<&str> = base.iter().copied().take(if option == "--to" { 4 } else { 6 }).collect();
-        refused(&[arguments.as_slice(), &[option, value]].concat(), &[says]);
+        refused(&[arguments.as_slice(), &[option, value]].concat(), &[expected]);
     }
     refused(
         &[base.as_slice(), &["--cc", "fixed-rate"]].concat(),
@@ -98,7 +98,7 @@ fn a_missing_key_is_reported_with_the_command_that_creates_one() {
     let key = folder.file("key", "not one");
     let (send, recv) = (["send", &file, "--interface", "lo", "--to", "10.0.0.1"], ["recv", "--interface", "lo"]);
     for command in [&send[..], &recv] {
-        let with = |more: &[&str], says: &[&str]| refused(&[command, more].concat(), says);
+        let with = |more: &[&str], expected: &[&str]| refused(&[command, more].concat(), expected);
         with(&[], &["spray keygen FILE", "--key FILE", "--insecure"]);
         with(&["--key", "/nowhere/key"], &["cannot read the key /nowhere/key"]);
         with(&["--key", &key], &[&key, "chmod 600"]);
@@ -142,7 +142,7 @@ fn excessive_sizes_are_rejected_with_limit_and_position() {
     let _ = folder.file("wide.topo", topo);
     let matrix = |name: &str| format!("kind = \"matrix\"\nfile = \"{name}\"\n");
     let slow = format!("{fabric}host_gbps = 0.01\n");
-    for (text, says) in [
+    for (text, expected) in [
         (all(dense, one, ""), ["bomb.toml:3:8", "1064960 cables; allowed: at most 524288"]),
         (all("kind = \"file\"\nfile = \"wide.topo\"\n", one, ""), ["wide.topo:4:1", "cables; allowed: at most 524288"]),
         (
@@ -168,7 +168,7 @@ fn excessive_sizes_are_rejected_with_limit_and_position() {
         ),
     ] {
         let file = folder.file("bomb.toml", &text);
-        refused(&["run", &file, "--engine", "sim"], &says);
+        refused(&["run", &file, "--engine", "sim"], &expected);
     }
 }
 

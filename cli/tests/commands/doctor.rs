@@ -13,8 +13,8 @@ fn every_program_is_loaded() {
     if !has_root() {
         return;
     }
-    let says = text(&spray(&["doctor"]).stdout);
-    let line = says.lines().find(|line| line.contains("XDP programs")).expect("a line on the programs");
+    let stdout = text(&spray(&["doctor"]).stdout);
+    let line = stdout.lines().find(|line| line.contains("XDP programs")).expect("a line on the programs");
     let built = !line.contains("is missing");
     for part in ["ok  ", "steer ", " switch ", "bench_switch ", "bench_redirect "] {
         assert!(!built || line.contains(part), "{line}");
@@ -38,16 +38,16 @@ fn an_interface_is_examined_and_probed_inside_a_namespace() {
     }
     let pair = Pair::new("doctor").unwrap();
     let sound = doctor(&pair, &["--peer", "10.78.0.2"]);
-    let says = text(&sound.stdout);
-    assert_eq!(sound.status.code(), Some(0), "{says}{}", text(&sound.stderr));
+    let stdout = text(&sound.stdout);
+    assert_eq!(sound.status.code(), Some(0), "{stdout}{}", text(&sound.stderr));
     for part in ["\nQueues\n", "ok    BPF JIT", "1 of 1 queues bind and send, 16 echoes of each came back"] {
-        assert!(says.contains(part), "{part}: {says}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
     ip(&pair, "link set eth0 down");
     let down = doctor(&pair, &["--json"]);
-    let says = text(&down.stdout);
-    assert_eq!(down.status.code(), Some(1), "{says}");
-    assert!(says.contains("\"topic\": \"Interface\"") && says.contains("`ip link set eth0 up`"), "{says}");
+    let stdout = text(&down.stdout);
+    assert_eq!(down.status.code(), Some(1), "{stdout}");
+    assert!(stdout.contains("\"topic\": \"Interface\"") && stdout.contains("`ip link set eth0 up`"), "{stdout}");
     let unknown = pair.command(0, &program("spray")).args(["doctor", "eth9"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("no interface eth9; `ip link` lists them"), "{}", text(&unknown.stderr));

@@ -40,16 +40,16 @@ pub struct CompetingFlows<'a> {
 /// The payload rates of all connections, in Mb/s.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    /// The rate of each rival before the transfer, with the other rivals.
+    /// The rate of each competing flow before the transfer, with the others.
     pub alone: Vec<f64>,
-    /// The rate of each rival during the transfer.
+    /// The rate of each competing flow during the transfer.
     pub during: Vec<f64>,
     /// The rate of the transfer; `None` if it failed.
     pub ours: Option<f64>,
     /// The number of connections of the transfer: one of `spray send`, or one of TCP over each
     /// spine.
     pub connections: usize,
-    /// The output of the guest.
+    /// The output of the transfer.
     pub output: String,
 }
 
@@ -60,7 +60,7 @@ impl Shares {
     }
 
     /// Returns the minimum share of a connection relative to a fair share, which is an equal part
-    /// of the rivals' total rate before the transfer.
+    /// of the competing flows' total rate before the transfer.
     pub fn least(&self) -> f64 {
         let all = self.all();
         let fair = self.alone.iter().sum::<f64>() / all.len() as f64;
@@ -80,7 +80,7 @@ pub fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares.max(f64::MIN_POSITIVE))
 }
 
-/// The time before the rivals are measured, in which their rates converge.
+/// The time before the competing flows are measured, in which their rates converge.
 const SETTLING: Duration = Duration::from_secs(1);
 const ALONE: Duration = Duration::from_secs(2);
 

@@ -52,9 +52,9 @@ fn assert_is_hard(sum: &Outcome) {
 /// flow stuck.
 fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
     let mut sum = Outcome::default();
-    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
-        let first = sum.runs + asked("FLOWCUT_SEED").unwrap_or(1);
+    let variable = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    while sum.packets < variable("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
+        let first = sum.runs + variable("FLOWCUT_SEED").unwrap_or(1);
         let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64, switches)).unwrap();
         for run in &runs {
             assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");

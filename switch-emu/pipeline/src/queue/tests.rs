@@ -382,7 +382,7 @@ fn interrupted(queue: &Queue<Watched>, one: u64, other: u64, access: u32) -> boo
     true
 }
 
-/// At whatever access another CPU interrupts with a frame, neither frame is lost.
+/// Regardless of the access before which another CPU passes a frame, neither frame is lost.
 #[test]
 fn a_frame_processed_during_another_is_counted() {
     //= docs/specs/virtual-queue.md#VQ-12 several CPUs

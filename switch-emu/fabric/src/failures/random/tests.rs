@@ -124,9 +124,9 @@ fn no_host_is_disconnected_unless_configured() {
             let random = if network.switches[0].name == "g0r0" { vec![links] } else { vec![links, switches] };
             let kept = draw(&network, seed, &random).unwrap();
             assert!(lengths(&network, &kept) == healthy, "seed {seed}: {:?}", names(&kept));
-            let asked: Vec<_> =
+            let disconnecting: Vec<_> =
                 random.iter().map(|failure| RandomFailure { disconnect: true, ..failure.clone() }).collect();
-            let more = draw(&network, seed, &asked).unwrap();
+            let more = draw(&network, seed, &disconnecting).unwrap();
             assert!(names(&kept).is_subset(&names(&more)), "seed {seed}");
             cut += usize::from(lengths(&network, &more) != healthy);
         }

@@ -89,10 +89,10 @@ proptest! {
     }
 
     #[test]
-    fn new_metrics_are_returned_first_and_in_turn(news in 1..1u64 << 16, start in 0..16u32) {
-        let bits: u64 = (0..16).map(|tag| (news >> tag & 1) * (NEW << (4 * tag))).sum();
+    fn new_metrics_are_returned_first_and_in_turn(fresh in 1..1u64 << 16, start in 0..16u32) {
+        let bits: u64 = (0..16).map(|tag| (fresh >> tag & 1) * (NEW << (4 * tag))).sum();
         let found = start.wrapping_add(lowest(bits.rotate_right(4 * start)) / 4) % 16;
-        let expected = (0..16).map(|n| (start + n) % 16).find(|tag| news >> tag & 1 != 0);
+        let expected = (0..16).map(|n| (start + n) % 16).find(|tag| fresh >> tag & 1 != 0);
         prop_assert_eq!(Some(found), expected);
     }
 }
@@ -102,10 +102,10 @@ fn new_flowlets_take_the_least_congested_path_and_keep_it_if_none_is_better() {
     //= docs/specs/switching.md#SWC-51 the least congested path
     let net = net();
     let t_ps = 1_000 * US;
-    let hear = |spine: u32, load: u64| {
+    let set_metric = |spine: u32, load: u64| {
         net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set(Feedback { load, at_us: t_ps / US }.pack());
     };
-    [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
+    [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| set_metric(spine, load));
     let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
     assert!(chosen.iter().all(|spine| matches!(spine, 1 | 3)), "{chosen:?}");
     assert!(chosen.contains(&1) && chosen.contains(&3), "ties are broken at random");
@@ -113,7 +113,7 @@ fn new_flowlets_take_the_least_congested_path_and_keep_it_if_none_is_better() {
     let again: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, again);
     // Flows do not move within a flowlet, and all move after it.
-    [7, 7, 0, 7].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
+    [7, 7, 0, 7].into_iter().zip(0..).for_each(|(load, spine)| set_metric(spine, load));
     let within: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 250 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, within);
     assert!((0..64).all(|flow| send(&net, t_ps + 400 * US, 0, flow * 1_001, 64).0 == 2));

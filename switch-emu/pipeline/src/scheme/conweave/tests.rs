@@ -78,7 +78,7 @@ impl Net {
         self.deliver_as(t_ps, packet, 1, false)
     }
 
-    fn hear(&self, t_ps: u64, notice: &Notice) {
+    fn on_notice(&self, t_ps: u64, notice: &Notice) {
         assert_eq!(notice.to, 0);
         self.0.trail.begin_notice(FAR, notice.note, notice.flow, notice.more);
         let mut frame = Frame { time_ps: t_ps, switch: 0, control: true, ..FRAME };
@@ -118,7 +118,7 @@ fn a_timely_reply_keeps_the_path_and_starts_an_epoch() {
     assert_eq!(net.send(2 * US).kind(), (Kind::Data, false), "one request per epoch");
     let (order, notices) = net.deliver(3 * US, &first);
     assert_eq!((order, kinds(&notices)), (None, vec![Kind::Reply]));
-    net.hear(US + LATE - 1, &notices[0]);
+    net.on_notice(US + LATE - 1, &notices[0]);
     let next = net.send(US + LATE);
     assert_eq!((next.kind(), next.spine), ((Kind::Request, false), first.spine));
     assert_eq!(next.tag().epoch, first.tag().epoch.wrapping_add(1));
@@ -136,7 +136,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     assert_eq!(net.send(US + LATE).kind(), (Kind::Data, false), "just before the deadline");
     let tail = net.send(US + LATE + 1);
     assert_eq!((tail.kind(), tail.spine), ((Kind::Tail, false), first.spine), "on the old path");
-    net.hear(US + LATE + 2, &reply[0]);
+    net.on_notice(US + LATE + 2, &reply[0]);
     let moved = net.send(2 * LATE);
     assert_eq!(moved.kind(), (Kind::Data, true));
     assert_ne!(moved.spine, first.spine);
@@ -149,7 +149,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     }));
     let (_, clear) = net.deliver(90 * LATE + US, &tail);
     assert_eq!(kinds(&clear), [Kind::Clear]);
-    net.hear(90 * LATE + 2 * US, &clear[0]);
+    net.on_notice(90 * LATE + 2 * US, &clear[0]);
     let after = net.send(90 * LATE + 3 * US);
     assert_eq!((after.kind(), after.spine), ((Kind::Request, false), moved.spine));
     assert_eq!(net.counts(0).rerouted, 1);
@@ -166,7 +166,7 @@ fn busy_paths_are_not_chosen() {
         ..Notice::default()
     };
     let (free, marked_ps) = (5, LATE);
-    (0..SPINES).filter(|spine| *spine != free).for_each(|spine| net.hear(marked_ps, &notify(spine)));
+    (0..SPINES).filter(|spine| *spine != free).for_each(|spine| net.on_notice(marked_ps, &notify(spine)));
     let mut moved = [0, 0];
     for flow in 1..300 {
         let [.., rerouted] = net.rerouted(flow, DST);
@@ -198,7 +198,7 @@ fn a_pause_ends_an_epoch() {
     let next = net.send(at_ps + 300 * US + 1);
     assert_eq!((next.kind(), next.tag().tail_ps), ((Kind::Request, false), 0));
     let (_, clear) = net.deliver(at_ps + 301 * US, &tail);
-    net.hear(at_ps + 302 * US, &clear[0]);
+    net.on_notice(at_ps + 302 * US, &clear[0]);
     assert_eq!(net.send(at_ps + 303 * US).kind(), (Kind::Data, false), "of a previous epoch");
     let spines: std::collections::HashSet<u32> = (2..40).map(|pause| net.send(pause * 1_000 * US).spine).collect();
     assert!(spines.len() > 5, "{spines:?}");
@@ -344,7 +344,7 @@ fn a_path_assigned_by_reunion_is_taken_after_a_tail() {
     let (path, waits) = send(4 * US, other);
     assert_eq!((path, waits.kind), (given, Kind::Data), "one reroute at a time");
     let clear = Tag { kind: Kind::Clear, epoch: tail.epoch, ..Tag::default() };
-    net.hear(5 * US, &Notice { flow: net.0.trail.flow(), more: [0, clear.word()], ..Notice::default() });
+    net.on_notice(5 * US, &Notice { flow: net.0.trail.flow(), more: [0, clear.word()], ..Notice::default() });
     assert_eq!((send(6 * US, other).1.kind, send(7 * US, other).1.kind), (Kind::Request, Kind::Tail));
     assert_eq!(send(8 * US, other).0, other);
     assert_eq!(net.counts(0).rerouted, 2);
@@ -456,9 +456,9 @@ impl SwitchAndModel {
     fn notify(&mut self, place: usize) {
         let notice = self.notices.remove(place);
         let Tag { kind, epoch, .. } = Tag::of(notice.more[1]);
-        self.net.hear(self.now_ps, &notice);
+        self.net.on_notice(self.now_ps, &notice);
         let epoch = self.epoch(epoch);
-        self.source.hear(self.now_ps, kind, epoch);
+        self.source.on_notice(self.now_ps, kind, epoch);
     }
 
     /// Advances the time, and releases the queue if it expires.

@@ -59,9 +59,9 @@ link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
         (LEAVES, "messages = 3\nsizes = \"hadoop\"\nstart_us = 2\nuntil_us = 2", "not after `start_us`"),
         (one_leaf, "messages = 3\nsizes = \"hadoop\"\ncross_leaf = true", "one leaf"),
     ];
-    for (topology, workload, says) in cases {
+    for (topology, workload, expected) in cases {
         let mistake = parse(topology, workload).unwrap_err();
-        assert!(mistake.message.contains(says), "{workload}: {mistake:?}");
+        assert!(mistake.message.contains(expected), "{workload}: {mistake:?}");
     }
 }
 
@@ -164,9 +164,9 @@ fn errors_in_workloads_have_a_position_and_the_allowed_values() {
         (poisson("sizes = \"hadoop\"\nuntil_us = 1000000"), "until_us", "messages arrive; allowed: at most 300000"),
         (poisson("sizes = \"hadoop\"\nuntil_us = 0.001"), "until_us", "allowed: at least one"),
     ];
-    for (text, at, says) in cases {
+    for (text, at, expected) in cases {
         let mistake = with(&text).unwrap_err();
-        assert!(mistake.message.contains(says), "{text}: {mistake:?}");
+        assert!(mistake.message.contains(expected), "{text}: {mistake:?}");
         let line: usize = mistake.place.split(':').nth(1).unwrap().parse().unwrap();
         // The text follows six lines.
         assert!(text.lines().nth(line - 7).unwrap().contains(at), "{text}: {mistake:?}");

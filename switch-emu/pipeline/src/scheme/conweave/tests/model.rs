@@ -51,7 +51,7 @@ impl Source {
         Header { kind, rerouted, epoch: self.epoch, sent_ps: now_ps, tail_ps: self.tail_ps }
     }
 
-    pub(super) fn hear(&mut self, now_ps: u64, kind: Kind, epoch: u64) {
+    pub(super) fn on_notice(&mut self, now_ps: u64, kind: Kind, epoch: u64) {
         let fits = match kind {
             Kind::Reply => !self.rerouted && self.deadline_ps.is_some_and(|deadline_ps| now_ps < deadline_ps),
             Kind::Clear => self.rerouted,
