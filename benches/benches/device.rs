@@ -16,17 +16,17 @@ const BATCH: usize = 64;
 /// cost of the caller.
 fn exchange(from: &mut impl Device, to: &mut impl Device, out: &mut Vec<Received>, len: u32) {
     for _ in 0..BATCH {
-        let id = from.allocate().expect("all came back");
+        let id = from.allocate().expect("all frames were returned");
         from.frame_mut(&id)[..6].copy_from_slice(&B);
         from.transmit(id, len).expect("the ring is empty");
     }
-    from.flush().expect("memory does not fail");
-    assert_eq!(to.receive(out, BATCH).expect("memory does not fail"), BATCH);
+    from.flush().expect("a memory device does not fail");
+    assert_eq!(to.receive(out, BATCH).expect("a memory device does not fail"), BATCH);
     for Received { frame, len, .. } in out.drain(..) {
         black_box(to.frame(&frame, len)[0]);
         to.release(frame);
     }
-    to.flush().expect("memory does not fail");
+    to.flush().expect("a memory device does not fail");
 }
 
 fn memory(c: &mut Criterion) {

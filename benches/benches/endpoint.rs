@@ -46,7 +46,7 @@ impl Pair {
         let make = |number| {
             let Peer { address, mac } = host(number);
             let config = EndpointConfig::new(address, mac, flow(ack_every));
-            Endpoint::new(network.attach(mac), config).expect("a sound configuration")
+            Endpoint::new(network.attach(mac), config).expect("a valid configuration")
         };
         Self { sender: make(1), receiver: make(2), now: Time::ZERO }
     }
@@ -61,7 +61,7 @@ impl Pair {
     }
 
     fn transfer(&mut self, connection: spray_nic::ConnectionId, data: &Bytes) {
-        self.sender.send(connection, data.clone()).expect("nothing else waits");
+        self.sender.send(connection, data.clone()).expect("an empty queue");
         while !matches!(self.step(), Some(EndpointEvent::Delivered { .. })) {}
     }
 }
@@ -148,7 +148,8 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
         ttl: 64,
     };
     let frame = device.allocate().expect("a free frame");
-    let bytes = emit(device.frame_mut(&frame), &envelope, &Common::default(), body, payload).expect("it fits");
+    let bytes =
+        emit(device.frame_mut(&frame), &envelope, &Common::default(), body, payload).expect("a large enough frame");
     device.transmit(frame, bytes as u32).expect("room");
 }
 

@@ -13,7 +13,7 @@ use spray_fabric::LeafSpine;
 criterion_group!(benches, sim);
 criterion_main!(benches);
 
-/// A permutation of `bytes` across the leaves of leaf-spine fabrics, and how often each fabric is run.
+/// A permutation of `bytes` across the leaves of leaf-spine fabrics, and the number of runs of each.
 const CASES: [(&str, usize, u64); 3] =
     [("32 hosts, 4 MiB", 4, 4 << 20), ("128 hosts, 8 MiB", 8, 8 << 20), ("1,024 hosts, 1 MiB", 32, 1 << 20)];
 

@@ -83,7 +83,7 @@ impl Frames {
             let body = Body::Data(Data { payload_bytes: payload.len() as u16, ..Data::default() });
             send(&mut self.sender, self.rung, &envelope(1, 2), &body, payload);
         }
-        self.sender.flush().expect("memory does not fail");
+        self.sender.flush().expect("a memory device does not fail");
     }
 
     fn receive_data(&mut self) {
@@ -100,7 +100,7 @@ impl Frames {
                     place.copy_from_slice(&bytes[HEADERS..]);
                 }
                 Rung::Headers => {
-                    let frame = parse(bytes, Ports::DEFAULT).expect("built by us").expect("ours");
+                    let frame = parse(bytes, Ports::DEFAULT).expect("a valid frame").expect("ours");
                     black_box(&frame.body);
                     place.copy_from_slice(frame.payload);
                 }
@@ -110,7 +110,7 @@ impl Frames {
                 send(&mut self.receiver, self.rung, &envelope(2, 1), &Body::Ack(Ack::default()), &[]);
             }
         }
-        self.receiver.flush().expect("memory does not fail");
+        self.receiver.flush().expect("a memory device does not fail");
     }
 
     fn receive_acks(&mut self) {
@@ -132,11 +132,11 @@ fn next(at: usize, payload_bytes: usize, message_bytes: usize) -> usize {
 }
 
 fn take(device: &mut MemoryDevice, arrivals: &mut Vec<Received>) {
-    device.receive(arrivals, BATCH).expect("memory does not fail");
+    device.receive(arrivals, BATCH).expect("a memory device does not fail");
 }
 
 fn send(device: &mut MemoryDevice, rung: Rung, envelope: &Envelope, body: &Body, payload: &[u8]) {
-    let frame: FrameId = device.allocate().expect("all came back");
+    let frame: FrameId = device.allocate().expect("all frames were returned");
     let bytes = device.frame_mut(&frame);
     let len = body.header_bytes(false) + payload.len();
     if rung < Rung::Headers {
@@ -149,7 +149,7 @@ fn send(device: &mut MemoryDevice, rung: Rung, envelope: &Envelope, body: &Body,
         black_box(xxh3(&bytes[len - payload.len()..len]));
     }
     if rung == Rung::Headers {
-        emit(bytes, envelope, &Common::default(), body, payload).expect("it fits");
+        emit(bytes, envelope, &Common::default(), body, payload).expect("a large enough frame");
     }
     device.transmit(frame, len as u32).expect("the ring is empty");
 }

@@ -44,9 +44,9 @@ impl Source for InFrames {
 
 /// A sink that reads a word of each packet.
 #[derive(Debug)]
-struct Look;
+struct ReadWord;
 
-impl Sink for Look {
+impl Sink for ReadWord {
     fn take(&mut self, piece: &Chunk<'_>) {
         black_box(piece.payload.first_chunk::<8>());
     }
@@ -198,7 +198,7 @@ impl Sending {
             true => self.endpoint.send_from(connection, Box::new(InFrames { bytes })),
             false => self.endpoint.send(connection, self.message.clone()),
         };
-        sent.expect("few messages wait");
+        sent.expect("a queue that is not full");
     }
 }
 
@@ -209,6 +209,6 @@ fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> End
     let config = EndpointConfig { max_connections: load.connections.max(2), keys, shard, seed: Some(1), ..config };
     // A thread that relays frames may wait for its CPU for longer than a path's timeouts.
     let config = config.with_give_up(Duration::from_secs(60));
-    let endpoint = Endpoint::new(device, config).expect("a sound configuration");
-    if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
+    let endpoint = Endpoint::new(device, config).expect("a valid configuration");
+    if load.in_place { endpoint.with_sink(Box::new(ReadWord)) } else { endpoint }
 }

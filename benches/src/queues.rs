@@ -15,7 +15,7 @@ use spray_nic::sys::{monotonic_ns, pin_to_cpu};
 pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u64) -> f64 {
     let network =
         MemoryNetwork::new(MemoryConfig { mtu: MTU, queues: queues as u32, steering, ..MemoryConfig::default() });
-    let [from, to] = [host(1), host(2)].map(|host| network.attach_shards(host.mac).expect("pipes to wake threads by"));
+    let [from, to] = [host(1), host(2)].map(|host| network.attach_shards(host.mac).expect("pipes to wake threads"));
     let (ready, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     // A thread that waits for the others keeps serving their frames.
     let meet = |pair: &mut Pair, there: &AtomicUsize| {

@@ -126,14 +126,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_name_commands_that_there_are() {
+    fn groups_name_existing_commands() {
         let command = Cli::command();
         for name in GROUPS.iter().flat_map(|(_, members)| *members) {
             assert!(command.find_subcommand(name).is_some(), "{name}");
         }
     }
 
-    /// The settings of units that systemd 252 has and ours use: it ignores others, with a line in the journal.
+    /// The settings of systemd 252 that our units use: systemd ignores unknown ones, and logs a
+    /// line in the journal.
     const SETTINGS: &str = "Description Documentation Wants After EnvironmentFile ExecStart Restart RestartSec KillSignal SuccessExitStatus \
         DynamicUser LoadCredential AmbientCapabilities CapabilityBoundingSet LimitMEMLOCK StateDirectory NoNewPrivileges ProtectSystem ProtectHome \
         PrivateTmp PrivateDevices DevicePolicy DeviceAllow ProtectKernelTunables ProtectKernelModules ProtectKernelLogs ProtectControlGroups \
@@ -141,7 +142,7 @@ mod tests {
         MemoryDenyWriteExecute SystemCallArchitectures UMask WantedBy";
 
     #[test]
-    fn units_have_settings_of_systemd_and_command_lines_of_ours() {
+    fn units_have_valid_settings_and_command_lines() {
         let folder = spray_test_support::root().join("deploy/systemd");
         let units: Vec<_> = fs::read_dir(folder).unwrap().map(|unit| unit.unwrap().path()).collect();
         assert_eq!(units.len(), 3);
@@ -153,9 +154,9 @@ mod tests {
                 assert!(SETTINGS.split_whitespace().any(|known| known == *setting), "{}: {setting}", unit.display());
             }
             let [start] = pairs.iter().filter(|pair| pair.0 == "ExecStart").collect::<Vec<_>>()[..] else {
-                panic!("{} starts no single command", unit.display())
+                panic!("{} does not start exactly one command", unit.display())
             };
-            // The tunnel's own are in its file of options, without which it does not start.
+            // The options of the tunnel are in its options file, without which it does not start.
             let options =
                 if start.1.contains(" tunnel ") { "--peer 10.0.0.2 --address 10.9.0.1/24 --name spray0" } else { "" };
             let line = start.1.replace("%i", "eth1").replace("%d", "/run/credentials").replace("$OPTIONS", options);

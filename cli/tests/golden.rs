@@ -1,7 +1,8 @@
-//! The simulator's results, to the byte: every command of `tests/golden/flows.txt` must give the figures that are recorded there, and the
-//! same `flows.csv` up to the column `drained_us`.
+//! The simulator's results, bit by bit: every command of `tests/golden/flows.txt` must give the
+//! recorded figures, and the same `flows.csv` up to the column `drained_us`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --profile quick -p spray --test golden` records anew. A commit that does so says why in its message.
+//! `UPDATE_GOLDEN=1 cargo test --profile quick -p spray --test golden` records them again. The
+//! message of a commit that does so gives the reason.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fmt::Write as _;
@@ -13,11 +14,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spray_test_support::{Folder, root};
 
-/// Hexadecimal digits of a hash that are recorded.
+/// The number of hexadecimal digits of a hash that are recorded.
 const DIGITS: usize = 8;
-/// Root seeds of each command's runs.
+/// The root seeds of each command's runs.
 const SEEDS: [u64; 2] = [1, 2];
-/// The figures of `summary.json`, each with the column that it is recorded in.
+/// The figures of `summary.json`, and their columns in the record.
 const COLUMNS: [(&str, &str); 16] = [
     ("seed", "seed"),
     ("flows_completed", "done"),
@@ -38,7 +39,7 @@ const COLUMNS: [(&str, &str); 16] = [
 ];
 
 #[test]
-fn recorded_runs_give_the_same_flows_to_the_byte() {
+fn recorded_runs_give_byte_identical_flows() {
     let file = root().join("tests/golden/flows.txt");
     let recorded = std::fs::read_to_string(&file).unwrap();
     let commands: Vec<&str> = recorded.lines().filter_map(command_of).collect();
@@ -52,12 +53,12 @@ fn recorded_runs_give_the_same_flows_to_the_byte() {
     assert!(changed.is_empty(), "recorded (-) and found (+):\n{}\n{changed}", head());
 }
 
-/// The arguments of a line `spray ARGUMENTS`.
+/// Returns the arguments in a line `spray ARGUMENTS`.
 fn command_of(line: &str) -> Option<&str> {
     line.strip_prefix("spray ")
 }
 
-/// The recorded text with these tables and their head in place of its own.
+/// Returns the recorded text with its tables and their header replaced.
 fn with_tables(recorded: &str, tables: &[String]) -> String {
     let mut tables = tables.iter();
     let is_row = |line: &&str| line.starts_with(' ');
@@ -68,7 +69,7 @@ fn with_tables(recorded: &str, tables: &[String]) -> String {
     })
 }
 
-/// The rows of a command that are not as recorded, beside those that are recorded.
+/// Returns the rows of a command that differ from the record, beside the recorded ones.
 fn difference(recorded: &str, command: &str, table: &str) -> Option<String> {
     let rows = recorded.lines().skip_while(|line| command_of(line) != Some(command)).skip(1);
     let rows: Vec<&str> = rows.take_while(|line| line.starts_with(' ')).collect();
@@ -77,7 +78,7 @@ fn difference(recorded: &str, command: &str, table: &str) -> Option<String> {
     (rows != found).then(|| format!("spray {command}\n{}{}", signed('-', &rows), signed('+', &found)))
 }
 
-/// The tables of every command, two commands at a time.
+/// Returns the tables of all commands, run two at a time.
 fn in_parallel(commands: &[&str]) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -103,19 +104,19 @@ fn table(command: &str) -> String {
     let mut spray = Command::new(spray_test_support::program("spray"));
     spray.current_dir(root()).args(command.split_whitespace()).arg("--seeds").arg(format!("{first}..{last}"));
     let output = spray.arg("--out").arg(out.path()).output().unwrap();
-    // 1: some flow did not complete, which is a result like any other.
+    // Exit code 1 means that a flow did not complete, which is a valid result.
     let ran = matches!(output.status.code(), Some(0 | 1));
     assert!(ran, "spray {command}: {}", String::from_utf8_lossy(&output.stderr));
     SEEDS.map(|seed| row(&run_of(out.path(), seed))).concat()
 }
 
-/// The names above the columns.
+/// Returns the names of the columns.
 fn head() -> String {
     let names: String = COLUMNS.iter().map(|(_, name)| format!(" {name:>10}")).collect();
     format!("#{}  flows.csv", &names[1..])
 }
 
-/// The figures of the run in `folder`, and the hash of its flows.
+/// Returns the figures of the run in `folder`, and the hash of its flows.
 fn row(folder: &Path) -> String {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let summary: Value = serde_json::from_str(&read("summary.json")).unwrap();
@@ -126,13 +127,13 @@ fn row(folder: &Path) -> String {
     format!("{}  {}\n", COLUMNS.iter().fold(String::new(), figure), hex(&Sha256::digest(recorded.as_bytes())))
 }
 
-/// A line of `flows.csv` without the seven columns that say which run it is, and those after `drained_us`. None of the commands has a comma
-/// in the scenario's name or condition.
+/// Returns a line of `flows.csv` without the first seven columns, which identify the run, and those
+/// after `drained_us`. No scenario name or condition of the commands contains a comma.
 fn recorded_part(line: &str) -> String {
     line.split(',').skip(7).take(10).collect::<Vec<_>>().join(",")
 }
 
-/// The folder of the one run with this seed.
+/// Returns the folder of the only run with this seed.
 fn run_of(out: &Path, seed: u64) -> PathBuf {
     let suffix = format!("-seed{seed}");
     let mut runs = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());

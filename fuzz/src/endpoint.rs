@@ -1,5 +1,5 @@
-//! Two endpoints, and an adversary on the path, which delays, drops, repeats, reorders, trims and
-//! changes frames, and forges some with the numbers and cookies that it saw.
+//! Two endpoints, and an adversary on the path that delays, drops, duplicates, reorders, trims and
+//! modifies frames, and forges frames with the numbers and cookies that it has seen.
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -17,8 +17,8 @@ const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 400;
 const FRAME: u32 = 2_048;
 /// The number of the adversary, after the hosts 1 and 2.
-const MIDDLE: u8 = 3;
-const KEPT: usize = 64;
+const ADVERSARY: u8 = 3;
+const MOST_WAITING: usize = 64;
 const OPERATIONS: usize = 300;
 const MESSAGE: usize = 20_000;
 
@@ -35,13 +35,13 @@ struct Rig {
     now: Time,
 }
 
-/// Abilities of the adversary. Hosts without keys cannot detect changes.
+/// The abilities of the adversary. Hosts without keys cannot detect modified frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Power {
-    /// It guesses cookies, and drops, repeats, delays and trims frames.
-    Strange,
-    /// It also reads and changes frames.
-    Inside,
+    /// Guesses cookies, and drops, duplicates, delays and trims frames.
+    Blind,
+    /// Also reads and modifies frames.
+    OnPath,
 }
 
 /// Input: the abilities of the adversary, then operations.
@@ -53,7 +53,7 @@ pub(crate) fn endpoint(bytes: &[u8]) {
 fn play(bytes: &[u8]) -> usize {
     let mut input = Input(bytes);
     let choices = input.byte();
-    let power = if choices & 1 == 0 { Power::Strange } else { Power::Inside };
+    let power = if choices & 1 == 0 { Power::Blind } else { Power::OnPath };
     let mut rig = Rig::new(choices);
     for _ in 0..OPERATIONS {
         if input.is_empty() {
@@ -95,7 +95,7 @@ impl Rig {
             Endpoint::new(network.attach(mac), config).expect("a valid configuration")
         };
         let endpoints = [endpoint(1), endpoint(2)];
-        let middle = network.attach(host(MIDDLE).mac);
+        let middle = network.attach(host(ADVERSARY).mac);
         Self {
             network,
             endpoints,
@@ -138,7 +138,7 @@ impl Rig {
                 frame
             }),
             9 => self.forge(input, power),
-            10 if power == Power::Inside => self.change(input),
+            10 if power == Power::OnPath => self.change(input),
             11 => self.close(input),
             12 => {
                 let length = usize::from(input.byte());
@@ -154,7 +154,7 @@ impl Rig {
 
     fn connect(&mut self, input: &mut Input<'_>) {
         let from = usize::from(input.byte() & 1);
-        let to = Peer { address: host(2 - from as u8).address, ..host(MIDDLE) };
+        let to = Peer { address: host(2 - from as u8).address, ..host(ADVERSARY) };
         if let Ok(connection) = self.endpoints[from].connect(self.now, to, None) {
             self.connections.push((from, connection));
         }
@@ -183,19 +183,19 @@ impl Rig {
         frames.iter().for_each(|frame| self.transmit(frame));
     }
 
-    /// Sends a changed copy of a frame that passed.
+    /// Sends a modified copy of a frame that passed.
     fn with_seen(&mut self, input: &mut Input<'_>, change: impl Fn(Vec<u8>, &mut Input<'_>) -> Vec<u8>) {
         let Some(place) = input.index(self.seen.len()) else { return };
         let frame = change(self.seen[place].clone(), input);
         self.transmit(&frame);
     }
 
-    /// Sends a forged frame; with [`Power::Inside`] for the connection of a frame that passed.
+    /// Sends a forged frame; with [`Power::OnPath`] for the connection of a frame that passed.
     fn forge(&mut self, input: &mut Input<'_>, power: Power) {
         let to = input.byte() & 1;
-        let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
+        let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(ADVERSARY), host(1 + to)) };
         let mut common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
-        if power == Power::Inside
+        if power == Power::OnPath
             && let Some(place) = input.index(self.seen.len())
             && let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT)
         {
@@ -207,7 +207,7 @@ impl Rig {
         self.transmit(&frame[..length]);
     }
 
-    /// Changes a byte of a frame, and its checksums accordingly.
+    /// Modifies a byte of a frame, and its checksums accordingly.
     fn change(&mut self, input: &mut Input<'_>) {
         let Some(place) = input.index(self.seen.len()) else { return };
         let seen = self.seen[place].clone();
@@ -248,14 +248,14 @@ impl Rig {
             // The destination is determined by the IP address, because the rest may be sealed.
             let for_second = frame.get(v4::DST..v4::UDP) == Some(&[10, 0, 0, 2]);
             frame[..6].copy_from_slice(&host(1 + u8::from(for_second)).mac);
-            frame[6..12].copy_from_slice(&host(MIDDLE).mac);
-            if self.seen.len() < KEPT {
+            frame[6..12].copy_from_slice(&host(ADVERSARY).mac);
+            if self.seen.len() < MOST_WAITING {
                 self.seen.push(frame.clone());
             }
             self.waiting.push(frame);
         }
         // The oldest frames beyond this number are dropped.
-        let surplus = self.waiting.len().saturating_sub(4 * KEPT);
+        let surplus = self.waiting.len().saturating_sub(4 * MOST_WAITING);
         self.waiting.drain(..surplus);
         self.middle.flush().expect("its link is up");
     }
@@ -267,7 +267,7 @@ impl Rig {
                 if let EndpointEvent::Received { data, .. } = event {
                     self.received += 1;
                     let is_sound = data.len() <= MESSAGE && data == content(data.len());
-                    assert!(power == Power::Inside || is_sound, "{} bytes that no host sent", data.len());
+                    assert!(power == Power::OnPath || is_sound, "{} bytes that no host sent", data.len());
                 }
             }
             assert!(endpoint.connections() <= 4);
@@ -300,9 +300,9 @@ fn content(length: usize) -> Bytes {
 mod tests {
     use super::*;
 
-    /// The targets would also pass if the hosts never received anything.
+    /// Without this test the targets would also pass if the hosts never received anything.
     #[test]
-    fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
+    fn a_message_arrives_if_the_adversary_forwards_it() {
         const PASS: [u8; 3] = [2, 15, 50];
         for choices in 0..16 {
             let begin = [[choices, 0, 0].as_slice(), &PASS.repeat(8)].concat();

@@ -9,7 +9,7 @@ use spray_experiments::workload::{Distribution, parse_matrix};
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS, Size};
 use spray_fabric::{FailureContext, FailureFile, FatTree, FileError, LeafSpine, Network, TopoFile};
 
-/// Larger fabrics are slow without finding more.
+/// Larger fabrics take longer without finding more failures.
 const SMALL: usize = 2_000;
 
 /// Checks that the position of an error is in the file.
@@ -34,7 +34,7 @@ pub(crate) fn topology(bytes: &[u8]) {
 }
 
 fn check_network(network: &Network, size: Size) {
-    network.check().expect("every host has a cable, and a way to every other");
+    network.check().expect("every host has a path to every other");
     let built = (network.hosts.len(), network.switches.len(), network.links.len() / 2);
     assert_eq!(built, (size.hosts, size.switches, size.cables));
 }

@@ -19,34 +19,34 @@ pub(crate) fn frame(bytes: &[u8]) {
     let _ = (peek_packet(bytes, Ports::DEFAULT), packet_fields(bytes, false), packet_fields(bytes, true));
     if let Ok(Some(frame)) = ours {
         assert_eq!(class, Some(frame.envelope.dst.is_ipv6()));
-        let Parsed::Ours(headers) = seen else { panic!("a host takes it, a switch does not: {seen:?}") };
+        let Parsed::Ours(headers) = seen else { panic!("accepted by a host, rejected by a switch: {seen:?}") };
         assert_eq!((headers.ttl, headers.dscp), (frame.envelope.ttl, frame.envelope.dscp));
-        again(bytes);
+        check_round_trip(bytes);
     }
-    believed(bytes);
+    check_seal(bytes);
 }
 
-/// Checks that a sealed frame is refused with an invalid tag, and otherwise accepted everywhere.
-fn believed(bytes: &[u8]) {
+/// Checks that a sealed frame is accepted by all parsers, and rejected with an invalid tag.
+fn check_seal(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
     assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
     if let Ok(Some(frame)) = open(&mut copy, Ports::DEFAULT, |_| true) {
         let Parsed::Ours(headers) = switch_view::parse(bytes, Ports::DEFAULT) else {
-            panic!("a host takes it, a switch does not")
+            panic!("accepted by a host, rejected by a switch")
         };
         assert!(frame.sealed && headers.ttl == frame.envelope.ttl);
     }
 }
 
 /// Checks that a parsed frame does not change when it is emitted and parsed again.
-fn again(bytes: &[u8]) {
+fn check_round_trip(bytes: &[u8]) {
     let Ok(Some(frame)) = parse(bytes, Ports::DEFAULT) else { return };
     if frame.trimmed {
         return;
     }
     let mut built = vec![0; bytes.len()];
     let length = emit(&mut built, &frame.envelope, &frame.common, &frame.body, frame.payload);
-    let length = length.expect("what was read can be written, into no more room");
+    let length = length.expect("a parsed frame can be emitted with the same length");
     let read = parse(&built[..length], Ports::DEFAULT).expect("it was just built").expect("as above");
     assert_eq!(
         (read.envelope, read.common, read.body, read.payload),
@@ -54,7 +54,7 @@ fn again(bytes: &[u8]) {
     );
 }
 
-/// Checks that a built frame is parsed as built, and refused or unchanged with one byte flipped.
+/// Checks that a frame is parsed as built, and with one byte flipped rejected or unchanged.
 pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();
@@ -170,7 +170,7 @@ fn rewrite(mut frame: Vec<u8>, headers: &Parsed, input: &mut Input<'_>) {
     let Parsed::Ours(headers) = headers else { return };
     let was_ours = matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_)));
     let changes = Changes { ttl: input.byte(), ecn: input.byte() & 3, pause: input.flag() };
-    switch_view::write(frame.as_mut_slice(), headers.v6, &changes).expect("it was long enough to be read");
+    switch_view::write(frame.as_mut_slice(), headers.v6, &changes).expect("a parsed frame has all fields");
     assert!(
         !was_ours || matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_))),
         "{:?} after {changes:?}",

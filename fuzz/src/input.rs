@@ -1,4 +1,4 @@
-//! Bytes as a source of choices; after their end every choice is 0.
+//! Bytes as a source of choices; at the end of the input every choice is 0.
 
 use spray_wire::{
     Ack, Body, Close, CloseReason, Data, Echoes, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull, PullRequest,
@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
         self.u64() as u32
     }
 
-    /// Returns a small number, one near an edge, or any.
+    /// Returns a small number, one near an entry of `EDGES`, or any other.
     pub fn u64(&mut self) -> u64 {
         const EDGES: [u64; 8] = [0, 1 << 16, 1 << 31, 1 << 32, 1 << 48, 1 << 63, u64::MAX / 2, u64::MAX];
         let kind = self.byte();

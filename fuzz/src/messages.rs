@@ -90,7 +90,7 @@ impl Rig {
     }
 
     fn connect(&mut self) {
-        let asked = Terms {
+        let terms = Terms {
             connection: 1,
             cookie: 7,
             window_packets: 8192,
@@ -100,9 +100,9 @@ impl Rig {
             exchange_bytes: 0,
             token: [0; 16],
         };
-        let answer = self.transmit(&Body::Connect(asked), &[]);
+        let answer = self.transmit(&Body::Connect(terms), &[]);
         let Some(Body::Retry(retry)) = answer else { panic!("{answer:?}") };
-        let answer = self.transmit(&Body::Connect(Terms { token: retry.token, ..asked }), &[]);
+        let answer = self.transmit(&Body::Connect(Terms { token: retry.token, ..terms }), &[]);
         let Some(Body::Accept(accept)) = answer else { panic!("{answer:?}") };
         self.connection = (accept.connection, accept.cookie);
         self.transmit(&Body::Probe(Probe { token: 1, timestamp: Time::ZERO }), &[]);
@@ -193,7 +193,7 @@ impl Rig {
 mod tests {
     use super::*;
 
-    /// Messages are taken, also those under a number that comes again.
+    /// Messages are received, including those with a reused number.
     #[test]
     fn messages_arrive() {
         let whole = |message: u8, shape: u8, first: u8| [3, 0, message, shape, first, 0];

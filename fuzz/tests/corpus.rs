@@ -1,5 +1,5 @@
-//! Every target over its corpus, and over a fourth of its mutations; over all of them with the variable `ALL_MUTATIONS`, which
-//! `cargo xtask ci` sets.
+//! Runs every target over its corpus and over a quarter of its mutations, or over all of them if
+//! the variable `ALL_MUTATIONS` is set, as by `cargo xtask ci`.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
@@ -9,9 +9,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_fuzz::{TARGETS, Target};
 
 const SEED: u64 = 0x5eed;
-/// Inputs do not grow beyond this.
+/// The maximum length of a mutated input in bytes.
 const LONGEST: usize = 8 << 10;
-/// Texts that parsers like to trip over.
+/// Strings that are edge cases of the parsers.
 const WORDS: [&[u8]; 16] = [
     b"0",
     b"1",
@@ -31,7 +31,7 @@ const WORDS: [&[u8]; 16] = [
     b"1000000",
 ];
 
-/// The inputs of a target's corpus, in the order of their names.
+/// Returns the inputs of a target's corpus, sorted by name.
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
     let folder = spray_test_support::root().join("fuzz/corpus").join(target.name);
     let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -44,7 +44,7 @@ fn below(rng: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
     ((u64::from(rng.next_u32()) * bound.max(1) as u64) >> 32) as usize
 }
 
-/// Changes an input a little, or puts a part of another one into it.
+/// Modifies an input at random, or inserts a part of another one.
 fn mutate(rng: &mut Xoshiro256PlusPlus, input: &mut Vec<u8>, other: &[u8]) {
     let at = below(rng, input.len());
     match below(rng, 7) {
@@ -59,7 +59,7 @@ fn mutate(rng: &mut Xoshiro256PlusPlus, input: &mut Vec<u8>, other: &[u8]) {
             input.splice(at..at, word.iter().copied());
         }
         5 => {
-            // A number becomes another one.
+            // Replaces a number.
             let digits = input[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
             let word = WORDS[below(rng, WORDS.len())];
             input.splice(at..at + digits, word.iter().copied());

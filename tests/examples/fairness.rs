@@ -1,7 +1,8 @@
-//! `spray send` beside the kernel's TCP, beside itself, and beside single datagrams, over plain Linux routers: `cargo xtask real-network` runs it and keeps
-//! what it prints.
+//! Fairness of `spray send` in competition with the kernel's TCP, with itself and with single
+//! datagrams, over plain Linux routers: `cargo xtask real-network` runs it and records its output.
 //!
-//! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP, both separated by commas; `all` for all.
+//! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP,
+//! both separated by commas; `all` for all.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -9,13 +10,15 @@ use std::time::Duration;
 
 use spray_switch::RunError;
 use spray_tests::content::Content;
-use spray_tests::real_network::{CUBIC, Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
+use spray_tests::real_network::{
+    CUBIC, Candidate, CompetingFlows, Contender, Rounds, Shares, compete, jain, latency, two_transfers,
+};
 use spray_tests::routers::{RouterQueue, Routers};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
-/// Bytes of a transfer that goes on for some seconds.
+/// Bytes of a transfer that lasts some seconds.
 const LONG: usize = 128_000_000;
-/// Connections of TCP over each spine.
+/// The number of TCP connections over each spine.
 const EACH: usize = 2;
 const QUEUES: [(&str, RouterQueue); 5] = [
     ("marked", RouterQueue::MARKED),
@@ -24,28 +27,30 @@ const QUEUES: [(&str, RouterQueue); 5] = [
     ("1 MB", RouterQueue::unmarked(1_000_000)),
     ("250 kB, RED", RouterQueue::RED),
 ];
-const RIVALS: [(&str, Rivals<'_>); 3] = [
-    ("CUBIC", Rivals { each: EACH, control: "cubic", ecn: false }),
-    ("CUBIC with ECN", Rivals { each: EACH, control: "cubic", ecn: true }),
-    ("BBR", Rivals { each: EACH, control: "bbr", ecn: false }),
+const COMPETING: [(&str, CompetingFlows<'_>); 3] = [
+    ("CUBIC", CompetingFlows { each: EACH, control: "cubic", ecn: false }),
+    ("CUBIC with ECN", CompetingFlows { each: EACH, control: "cubic", ecn: true }),
+    ("BBR", CompetingFlows { each: EACH, control: "bbr", ecn: false }),
 ];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [spray, bytes, rounds, queues, rivals] = arguments.as_slice() else { panic!("{USAGE}") };
+    let [spray, bytes, rounds, queues, competing] = arguments.as_slice() else { panic!("{USAGE}") };
     let (file, rounds): (_, u32) = (Content::new(bytes.parse().expect(USAGE)), rounds.parse().expect(USAGE));
     let wanted = |names: &str, name| names == "all" || names.split(',').any(|one| one == name);
-    let rivals: Vec<_> = RIVALS.into_iter().filter(|(name, _)| wanted(rivals, *name)).collect();
+    let competing: Vec<_> = COMPETING.into_iter().filter(|(name, _)| wanted(competing, *name)).collect();
     let mut routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
-    let heads: Vec<_> = rivals.iter().map(|(name, _)| *name).collect();
+    let heads: Vec<_> = competing.iter().map(|(name, _)| *name).collect();
     println!("| | | {} |\n|---|---{}|", heads.join(" | "), "|---".repeat(heads.len()));
     for (name, queue) in QUEUES.into_iter().filter(|(name, _)| wanted(queues, *name)) {
         routers.set_queue(queue).unwrap_or_else(|error| panic!("{error}"));
-        for (who, guest) in [("spray send", Guest::Spray(Path::new(spray))), ("four of CUBIC", Guest::Tcp)] {
-            let cells = rivals.iter().map(|(rival, rivals)| {
+        for (who, candidate) in [("spray send", Candidate::Spray(Path::new(spray))), ("four of CUBIC", Candidate::Tcp)]
+        {
+            let cells = competing.iter().map(|(flows, competing)| {
                 let round = |_| {
-                    let shares = beside(&routers, guest, file.path(), rivals).unwrap_or_else(|error| panic!("{error}"));
-                    eprintln!("{name}, {who} beside {rival}: {shares:.0?}");
+                    let shares =
+                        compete(&routers, candidate, file.path(), competing).unwrap_or_else(|error| panic!("{error}"));
+                    eprintln!("{name}, {who} competing with {flows}: {shares:.0?}");
                     shares
                 };
                 cell(&(0..rounds).map(round).collect::<Vec<_>>())
@@ -55,12 +60,13 @@ fn main() {
     }
     let queues: Vec<_> = QUEUES.into_iter().filter(|(name, _)| wanted(queues, *name)).collect();
     drop(routers);
-    among_ours(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
-    beside_datagrams(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+    two_of_spray(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+    latency_of_datagrams(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// How long single datagrams take beside each contender, over each kind of queue.
-fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
+/// Measures the latency of single datagrams during a transfer of each contender, over each kind of
+/// queue.
+fn latency_of_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     let file = Content::new(LONG);
     let mut routers = Routers::new()?;
     let ours = |balancer: &str| Contender::Spray(vec![format!("--balancer={balancer}")]);
@@ -95,8 +101,9 @@ fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -
     Ok(())
 }
 
-/// Two of ours at once, over each kind of queue: with the same round-trip time, and with 5 ms more for the second.
-fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
+/// Measures two of our transfers at the same time, over each kind of queue: with the same
+/// round-trip time, and with 5 ms more for the second.
+fn two_of_spray(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     const FAR: Duration = Duration::from_millis(5);
     let file = Content::new(LONG);
     let mut routers = Routers::new()?;
@@ -107,7 +114,7 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
         let cell = || {
             let [mut ones, mut others, mut index] = [(); 3].map(|()| Rounds::default());
             for _ in 0..rounds {
-                let rates = two_of_ours(&routers, spray, file.path())?;
+                let rates = two_transfers(&routers, spray, file.path())?;
                 eprintln!("{name}, two of ours: {rates:.0?}");
                 ones.push(rates.map(|[one, _]| one));
                 others.push(rates.map(|[_, other]| other));
@@ -124,13 +131,13 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
     Ok(())
 }
 
-/// The shares of some rounds; bold where in the median a connection has less than half of a fair share.
+/// Formats the shares of the rounds; bold if a connection's median is below half of a fair share.
 fn cell(rounds: &[Shares]) -> String {
     let of = |figure: fn(&Shares) -> Option<f64>| rounds.iter().map(figure).collect::<Rounds>();
     let ours = of(|shares| shares.ours);
-    let beside = of(|shares| Some(shares.beside.iter().sum())).median();
+    let beside = of(|shares| Some(shares.during.iter().sum())).median();
     let alone = of(|shares| Some(shares.alone.iter().sum())).median();
     let (least, jain) = (of(|shares| Some(shares.least())), of(|shares| Some(shares.jain())).median());
-    let told = format!("{ours}, {beside:.0} of {alone:.0}, {least:.2}, {jain:.2}");
-    if least.median() < 0.5 { format!("**{told}**") } else { told }
+    let shares = format!("{ours}, {beside:.0} of {alone:.0}, {least:.2}, {jain:.2}");
+    if least.median() < 0.5 { format!("**{shares}**") } else { shares }
 }

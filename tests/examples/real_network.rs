@@ -1,8 +1,11 @@
-//! Transfers over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
+//! Transfers over plain Linux routers: `cargo xtask real-network` runs it and records its output.
 //!
-//! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas, and the queues of routers: their bytes,
-//! behind a `:` those from which they mark, or behind a `/` those from which RED drops, behind an `@` the rate of a spine in Mb/s, and behind a `+` ms by which
-//! a round trip takes longer. A contender is `tcp` (CUBIC), `bbr`, `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
+//! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated
+//! by commas, and the queues of routers: their bytes, then after a `:` the marking threshold in
+//! bytes, or after a `/` the RED threshold in bytes, after an `@` the rate of a spine in Mb/s, and
+//! after a `+` an additional round-trip time in ms. A contender is `tcp` (CUBIC), `bbr`,
+//! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further
+//! arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -12,9 +15,9 @@ use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Condition, Contender, Rounds, transfer};
 use spray_tests::routers::{RouterQueue, Routers};
 
-/// The balancer that is to reach the targets.
+/// The balancer for which the targets are checked.
 const DEFAULT: &str = "reps-plus";
-/// So near to the best contender is not behind: rounds differ by more.
+/// A share of the best contender's rate that counts as equal, because rounds vary by more.
 const SPREAD: f64 = 0.97;
 const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES|/BYTES][@MBPS][+MS]";
 
@@ -37,7 +40,7 @@ fn main() {
             for (row, name) in contenders.iter().enumerate() {
                 let done = transfer(&routers, Path::new(spray), file.path(), &contender(name), *condition);
                 let done = done.unwrap_or_else(|error| panic!("{error}"));
-                eprintln!("{name}, {}: {:?} Mb/s\n{}", condition.name(), done.mbps, done.said);
+                eprintln!("{name}, {}: {:?} Mb/s\n{}", condition.name(), done.mbps, done.output);
                 table[row][column].push(done.mbps);
             }
         }

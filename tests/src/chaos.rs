@@ -1,4 +1,5 @@
-//! Transfers between two hosts while links, processes and the machine fail as a seed says.
+//! Transfers between two hosts while links, processes and the machine fail at random, determined by
+//! a seed.
 
 mod machine;
 mod network;

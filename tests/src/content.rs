@@ -1,10 +1,10 @@
-//! What tests and examples transfer.
+//! Files that tests and examples transfer.
 
 use std::path::{Path, PathBuf};
 
 use spray_test_support::Folder;
 
-/// A file of bytes that do not repeat, in a folder of its own; gone when dropped.
+/// A file of non-repeating bytes in its own folder, removed when dropped.
 #[derive(Debug)]
 pub struct Content {
     path: PathBuf,
@@ -12,7 +12,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// A file of so many bytes.
+    /// Creates a file of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         let folder = Folder::new();
         let words = (0..bytes.div_ceil(8) as u64).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -20,7 +20,7 @@ impl Content {
         Self { path: folder.file("payload", content).into(), _folder: folder }
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

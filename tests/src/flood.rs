@@ -1,11 +1,11 @@
-//! Somebody on the receiver's network who sends it hostile frames, and hears what comes back.
+//! An attacker on the receiver's network, which sends it hostile frames and captures the replies.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::forged::{Forged, Forger, Shows};
+use crate::forged::{Forged, Forger, Proof};
 use crate::routers::Routers;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
@@ -17,33 +17,33 @@ use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Rekey, Reset, Terms, Time,
 };
 
-/// The address that the flood says that it comes from: one of the receiver's subnet that nobody has.
+/// The source address of the flood: an unused address of the receiver's subnet.
 pub const SPOOFED: [u8; 4] = [10, 2, 0, 99];
 const SPOOFED_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x99];
-/// Frames of the honest sender that are kept to be sent again.
-const KEPT: usize = 512;
+/// The number of frames of the honest sender that are kept for replay.
+const REPLAY_FRAMES: usize = 512;
 /// Fits the MTU of the routers.
 const PAYLOAD_BYTES: u16 = 1_200;
 const FRAME_BYTES: usize = 4_096;
-/// Of what waits to be looked at.
+/// The size of the socket's receive buffer.
 const BUFFER_BYTES: usize = 64 << 20;
 
 /// A program on the link between the receiver and its router.
 pub struct Flood {
-    /// Sees all frames on the link but its own.
+    /// A socket that receives all frames on the link except its own.
     link: OwnedFd,
     receiver: Peer,
     honest: IpAddr,
-    /// Frames that the honest sender sent lately.
+    /// Recent frames of the honest sender.
     seen: VecDeque<Vec<u8>>,
-    /// The number of its connection at the receiver.
+    /// The number of the honest connection at the receiver.
     connection: u32,
     number: u64,
-    /// Bytes that were sent from the spoofed address.
+    /// Bytes sent from the spoofed address.
     pub spoofed_bytes: u64,
-    /// All frames that were sent.
+    /// All frames sent.
     pub frames: u64,
-    /// Of these, frames of the honest sender that were sent again.
+    /// Of these, replayed frames of the honest sender.
     pub replayed: u64,
     /// Bytes that the receiver sent to the spoofed address.
     pub answered_bytes: u64,
@@ -68,13 +68,13 @@ impl Flood {
         }
     }
 
-    /// Sends so many frames, each another.
-    pub fn pour(&mut self, frames: u64) {
+    /// Sends `frames` frames, each different.
+    pub fn send_frames(&mut self, frames: u64) {
         for _ in 0..frames {
             self.number += 1;
-            match self.seen.get(self.number as usize / 2 % KEPT) {
+            match self.seen.get(self.number as usize / 2 % REPLAY_FRAMES) {
                 Some(seen) if self.number.is_multiple_of(2) => {
-                    self.replayed += u64::from(put(&self.link, seen));
+                    self.replayed += u64::from(send_frame(&self.link, seen));
                     self.frames += 1;
                 }
                 _ => self.forge(),
@@ -83,21 +83,21 @@ impl Flood {
     }
 
     fn forge(&mut self) {
-        // Connects would have the receiver answer the honest sender.
+        // A Connect from the honest address would make the receiver answer the honest sender.
         let forged = self.forged();
         let opens = matches!(forged, Forged::Connect(..));
-        let says_honest = !opens && self.number.is_multiple_of(3);
-        let address = if says_honest { self.honest } else { SPOOFED.into() };
+        let claims_honest = !opens && self.number.is_multiple_of(3);
+        let address = if claims_honest { self.honest } else { SPOOFED.into() };
         let forger = Forger {
             from: Peer { address, mac: SPOOFED_MAC },
             honest: self.honest,
             to: self.receiver,
-            shows: Shows::Nothing,
+            proof: Proof::Nothing,
         };
         let mut space = [0; FRAME_BYTES];
         let mut bytes = forger.write(&mut space, &forged);
         match self.number % 32 {
-            // Headers that lead here, and nothing that makes sense behind them.
+            // Valid addresses and ports, with arbitrary bytes after them.
             29 => space[42..bytes]
                 .iter_mut()
                 .enumerate()
@@ -105,14 +105,15 @@ impl Flood {
             31 => bytes = bytes.min(14 + self.number as usize / 32 % bytes),
             _ => {}
         }
-        if put(&self.link, &space[..bytes]) {
+        if send_frame(&self.link, &space[..bytes]) {
             self.frames += 1;
-            let is_spoofed = !says_honest && !matches!(forged, Forged::Sealed(..));
+            let is_spoofed = !claims_honest && !matches!(forged, Forged::Sealed(..));
             self.spoofed_bytes += if is_spoofed { bytes as u64 } else { 0 };
         }
     }
 
-    /// The next frame: all kinds in turn, for the honest connection or one beside it.
+    /// Returns the next frame: all kinds in turn, for the honest connection or one with an adjacent
+    /// number.
     fn forged(&self) -> Forged {
         let number = self.number;
         let connection = self.connection ^ (number % 3) as u32;
@@ -149,8 +150,8 @@ impl Flood {
         }
     }
 
-    /// Takes what was on the link since the last time.
-    pub fn listen(&mut self) {
+    /// Processes the frames captured since the last call.
+    pub fn capture(&mut self) {
         let mut space = [0; FRAME_BYTES];
         loop {
             let bytes = match recv(self.link.as_raw_fd(), &mut space, MsgFlags::MSG_DONTWAIT) {
@@ -159,14 +160,14 @@ impl Flood {
                 Err(error) => panic!("the receiver's link: {error}"),
             };
             let frame = &space[..bytes];
-            // IPv4 behind Ethernet: source and destination.
+            // The source and destination addresses of IPv4 after Ethernet.
             let (from, to) = (frame.get(26..30), frame.get(30..34));
             if to == Some(&SPOOFED) {
                 self.answered_bytes += bytes as u64;
             } else if from == Some(&Routers::address(0, 0).octets()) {
                 self.connection = spray_wire::peek_packet(frame, spray_wire::Ports::DEFAULT)
                     .map_or(self.connection, |(connection, _)| connection);
-                if self.seen.len() == KEPT {
+                if self.seen.len() == REPLAY_FRAMES {
                     self.seen.pop_front();
                 }
                 self.seen.push_back(frame.to_vec());
@@ -175,7 +176,7 @@ impl Flood {
     }
 }
 
-/// The link address of an interface of this namespace.
+/// Returns the link address of an interface of this namespace.
 pub(crate) fn link_address(interface: &str) -> LinkAddr {
     let found = getifaddrs().unwrap().filter(|it| it.interface_name == interface);
     let mut links = found.filter_map(|it| it.address?.as_link_addr().copied());
@@ -189,8 +190,8 @@ pub(crate) fn attach(link: &LinkAddr) -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Sends a frame. False when there is no room for it.
-pub(crate) fn put(link: &OwnedFd, frame: &[u8]) -> bool {
+/// Sends a frame. Returns false if the socket's buffer is full.
+pub(crate) fn send_frame(link: &OwnedFd, frame: &[u8]) -> bool {
     match send(link.as_raw_fd(), frame, MsgFlags::empty()) {
         Ok(_) => true,
         Err(Errno::ENOBUFS | Errno::EAGAIN) => false,

@@ -1,4 +1,4 @@
-//! Frames that somebody hostile sends, for measurements and for tests.
+//! Frames that an adversary sends, for measurements and tests.
 
 use std::net::IpAddr;
 
@@ -11,38 +11,38 @@ use spray_nic::Peer;
 use spray_nic::endpoint::{ConnectTag, PeerTags};
 use spray_nic::keys::PublicKey;
 
-/// Bytes of the message of the key exchange that follows a Connect.
+/// Bytes of the key exchange message after a Connect.
 pub const CONNECT_BYTES: usize = 96;
 
-/// Bytes of what shows which listed key its sender holds.
+/// Bytes of the proof that the sender holds a listed key.
 const PROOF_BYTES: usize = 24;
 
-/// Who sends forged frames to whom.
+/// The source and the destination of forged frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Forger<'a> {
-    /// Where frames come from, or say that they do.
+    /// The claimed source of frames.
     pub from: Peer,
-    /// The victim's honest peer: sealed frames say that they come from it.
+    /// The victim's honest peer, which is the claimed source of sealed frames.
     pub honest: IpAddr,
     /// The victim.
     pub to: Peer,
-    /// What the sender's Connects prove.
-    pub shows: Shows<'a>,
+    /// The proof in the sender's Connects.
+    pub proof: Proof<'a>,
 }
 
-/// What a Connect proves of its sender's keys.
+/// The proof of keys in a Connect.
 #[derive(Debug, Clone, Copy)]
-pub enum Shows<'a> {
-    /// Nothing.
+pub enum Proof<'a> {
+    /// None.
     Nothing,
-    /// It knows the victim's public key.
+    /// The sender knows the victim's public key.
     Tag(&'a ConnectTag),
-    /// It holds a key that the victim lists; the other is the victim's.
+    /// The sender holds a key that the victim lists; the second field is the victim's public key.
     Key(&'a PeerTags, &'a PublicKey),
 }
 
-impl Shows<'_> {
-    /// What follows a Connect with this message of the key exchange.
+impl Proof<'_> {
+    /// Returns the payload of a Connect with this key exchange message.
     fn payload(&self, [from, to]: [IpAddr; 2], connect: &Connect, message: &[u8]) -> Vec<u8> {
         match self {
             Self::Nothing => message.to_vec(),
@@ -62,22 +62,23 @@ impl Shows<'_> {
 /// A forged frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Forged {
-    /// A frame without a seal: of this connection, with this cookie.
+    /// A frame without a seal, with this connection and cookie.
     Plain(u32, u64, Body),
-    /// A frame with a wrong seal: of this connection, with this number, and so many bytes of payload, 3,400 at most.
+    /// A frame with an invalid seal, with this connection and packet number, and this number of
+    /// payload bytes, at most 3,400.
     Sealed(u32, u64, u16),
-    /// A Connect, with a message of the key exchange of so many bytes that is none, 96 at most.
+    /// A Connect with an invalid key exchange message of this length, at most 96 bytes.
     Connect(Connect, usize),
-    /// One with a header that is changed after its checksum.
+    /// A frame with a header that is modified after computing the checksum.
     Corrupt,
-    /// One for another port.
+    /// A frame for another port.
     Foreign,
 }
 
-/// A seal that nobody believes.
-struct NoSeal;
+/// A seal with an invalid tag.
+struct InvalidSeal;
 
-impl Seal for NoSeal {
+impl Seal for InvalidSeal {
     fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
         [1; TAG_BYTES]
     }
@@ -88,10 +89,10 @@ impl Seal for NoSeal {
 }
 
 impl Forger<'_> {
-    /// Writes a frame to the beginning of `space`, which has 4,096 bytes, and returns its length.
+    /// Writes a frame to the start of `space`, which has 4,096 bytes, and returns its length.
     ///
     /// # Panics
-    /// When `space` is too small for it.
+    /// If `space` is too small for it.
     pub fn write(&self, space: &mut [u8], forged: &Forged) -> usize {
         let envelope = Envelope {
             src_mac: self.from.mac,
@@ -116,11 +117,11 @@ impl Forger<'_> {
                 let at = data.header_bytes(false) + SEAL_BYTES;
                 let payload_bytes = usize::from(*payload_bytes);
                 space[at..at + payload_bytes].fill(7);
-                emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &NoSeal)
+                emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &InvalidSeal)
             }
             Forged::Connect(connect, bytes) => {
                 let message = &[9; CONNECT_BYTES][..*bytes];
-                let payload = self.shows.payload([self.from.address, self.to.address], connect, message);
+                let payload = self.proof.payload([self.from.address, self.to.address], connect, message);
                 let connect = Connect { exchange_bytes: payload.len() as u16, ..*connect };
                 emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &payload)
             }

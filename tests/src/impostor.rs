@@ -1,4 +1,4 @@
-//! A host of a segment that connects under the address of another.
+//! A host on the segment that connects with the address of another.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,22 +12,23 @@ use spray_wire::{
     parse,
 };
 
-use crate::flood::{attach, link_address, put};
+use crate::flood::{attach, link_address, send_frame};
 
 const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x66];
 const FRAME_BYTES: usize = 4_096;
 
-/// Sends from side 0 of a pair under another Ethernet address, and receives all that comes there.
+/// Sends from side 0 of a pair with a different Ethernet address, and receives the frames sent to
+/// that address.
 pub struct Impostor {
     link: OwnedFd,
     server: Peer,
     client: IpAddr,
-    /// Frames that came to its Ethernet address.
+    /// The number of frames received at its Ethernet address.
     pub answers: u64,
 }
 
 impl Impostor {
-    /// Sends as `client` to side 1.
+    /// Creates an impostor that sends as `client` to side 1.
     pub fn new(pair: &Pair, client: Ipv4Addr) -> Self {
         let link = pair.run_in(0, || attach(&link_address(Pair::INTERFACE))).unwrap().unwrap();
         let mac = pair.run_in(1, || link_address(Pair::INTERFACE)).unwrap().addr().unwrap();
@@ -35,12 +36,12 @@ impl Impostor {
         Self { link, server, client: client.into(), answers: 0 }
     }
 
-    /// Asks for a connection of this number.
+    /// Sends a Connect for a connection of this number.
     pub fn connect(&self, number: u32) {
         self.send_connect(number, [0; 16]);
     }
 
-    /// Goes on with the handshake as far as the answers allow.
+    /// Continues the handshake as far as the answers allow.
     pub fn answer(&mut self) {
         let mut space = [0; FRAME_BYTES];
         loop {
@@ -93,6 +94,6 @@ impl Impostor {
         };
         let mut space = [0; FRAME_BYTES];
         let bytes = emit(&mut space, &envelope, &common, body, &[]).unwrap();
-        put(&self.link, &space[..bytes]);
+        send_frame(&self.link, &space[..bytes]);
     }
 }

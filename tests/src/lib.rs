@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 pub mod boxes;
+pub mod bpf_objects;
 pub mod chaos;
 pub mod content;
 pub mod deployment;
@@ -11,7 +12,6 @@ pub mod forged;
 pub mod impostor;
 pub mod machines;
 pub mod real_network;
-pub mod remains;
 pub mod routers;
 pub mod running;
 
@@ -28,33 +28,34 @@ use spray_experiments::xdp::Xdp;
 use spray_switch::program::SteerProgram;
 use spray_test_support::{built, has_root};
 
-/// A testbed whose times are looked at runs alone. Two would share the cores, and frames of each would be late.
+/// Held for writing by tests that measure times: a concurrent testbed would share the cores and
+/// make frames late.
 static TURN: RwLock<()> = RwLock::new(());
 
-/// Waits until no other test runs here. Without root it skips, and returns `None`.
+/// Waits until no other test runs here. Without root the test skips, and this returns `None`.
 pub fn turn() -> Option<RwLockWriteGuard<'static, ()>> {
     let turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
     can_run().then_some(turn)
 }
 
-/// As [`turn`], for tests that look at no times: they run beside each other.
+/// As [`turn`], for tests that do not measure times, which may run concurrently.
 pub fn shared_turn() -> Option<RwLockReadGuard<'static, ()>> {
     let turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
     can_run().then_some(turn)
 }
 
-/// Whether tests in namespaces can run here; without root it says that the test is skipped.
+/// Returns whether tests in namespaces can run here; without root reports that the test skips.
 fn can_run() -> bool {
     if !has_root() {
         return false;
     }
-    // On a machine with root everything else is a failure, not a reason to skip.
+    // With root, every other error is a failure, not a reason to skip.
     SteerProgram::load([0; 6], &[], spray_wire::Ports::DEFAULT).unwrap_or_else(|error| panic!("{error}"));
     true
 }
 
-/// A fabric of two leaves, two spines and two hosts a leaf, on which every host sends `bytes` to the other leaf, and
-/// whatever `rest` adds.
+/// Returns a fabric of two leaves, two spines and two hosts per leaf, on which every host sends
+/// `bytes` to the other leaf, with the further settings in `rest`.
 pub fn small(bytes: &str, rest: &str) -> Scenario {
     let text = format!(
         "name = \"small\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
@@ -63,17 +64,17 @@ pub fn small(bytes: &str, rest: &str) -> Scenario {
     parse(&text)
 }
 
-/// The scenario in `text`, with relative paths from `tests/scenarios`.
+/// Parses the scenario in `text`, with paths relative to `tests/scenarios`.
 pub fn parse(text: &str) -> Scenario {
     Scenario::parse(&scenarios().join("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The folder of the examples.
+/// Returns the folder of the examples.
 pub fn scenarios() -> PathBuf {
     spray_test_support::root().join("tests/scenarios")
 }
 
-/// A new testbed for `scenario`.
+/// Creates a testbed for `scenario`.
 pub fn testbed(scenario: &Scenario) -> Xdp {
     let testbed = Xdp::default();
     let made = testbed.prepare(scenario, &mut |_| {}).map(drop);
@@ -81,7 +82,7 @@ pub fn testbed(scenario: &Scenario) -> Xdp {
     testbed
 }
 
-/// Runs `scenario` once on a testbed of its own.
+/// Runs `scenario` once on a new testbed.
 pub fn run(scenario: &Scenario) -> RunResult {
     let balancer = scenario.transport.balancer[0];
     run_on(&Xdp::default(), scenario, balancer).unwrap_or_else(|error| panic!("{error}"))
@@ -92,7 +93,8 @@ pub fn run_on(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> Res
     testbed.prepare(scenario, &mut |_| {})?.run(balancer, scenario.seed, &mut |_| {}, &AtomicBool::new(false))
 }
 
-/// A sound run of `scenario` on `testbed`, for tests of what takes how long. It is repeated only if its own lateness makes it void.
+/// Runs `scenario` on `testbed` for a test that measures times. The run is sound, and repeated only
+/// if its own lateness makes it void.
 pub fn in_time(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> RunResult {
     for _ in 0..TRIES {
         let result = run_on(testbed, scenario, balancer).unwrap_or_else(|error| panic!("{error}"));
@@ -105,14 +107,16 @@ pub fn in_time(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> Ru
             result.engine_figures.late_packets, result.engine_figures.lateness_p99_us
         );
     }
-    panic!("{TRIES} runs were all too late to count: this machine is too busy");
+    panic!("all {TRIES} runs were too late to be valid: this machine is too busy");
 }
 
-/// Half of a link's latency: where frames are later than this, times are the machine's and not the fabric's.
+/// Half of a link's latency: if frames are later than this, times are those of the machine, not of
+/// the fabric.
 const VOID_LATENESS_US: f64 = 0.5;
 const TRIES: u32 = 10;
 
-/// Checks what must hold for every run: all flows are complete and verified, and the testbed itself lost nothing.
+/// Checks the invariants of a run: all flows are complete and verified, and the testbed itself lost
+/// nothing.
 pub fn assert_sound(result: &RunResult) {
     for flow in &result.flows {
         assert!(flow.fct_us.is_some_and(|fct| fct > 0.0), "{flow:?}\n{:?}", result.events);
@@ -122,19 +126,19 @@ pub fn assert_sound(result: &RunResult) {
     assert_eq!(result.engine_figures.invalid_frames, 0);
 }
 
-/// The network namespaces that process `pid` made.
+/// Returns the network namespaces created by process `pid`.
 pub fn namespaces_of(pid: u32) -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(&format!("spray-{pid}-"))).collect()
 }
 
-/// The `spray` command.
+/// Returns the `spray` command.
 pub fn spray() -> Command {
     Command::new(built("spray", &["--package", "spray"]))
 }
 
-/// The folder of the libfabric provider, which is built along with the tests.
+/// Returns the folder of the libfabric provider, which is built along with the tests.
 pub fn provider() -> PathBuf {
     let own = std::env::current_exe().expect("a program has a path");
     own.parent().expect("cargo's layout").into()

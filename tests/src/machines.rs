@@ -1,4 +1,4 @@
-//! A machine with interfaces of its own between hosts, as a user of `spray switch` has one: veth that the test makes by `ip`.
+//! A machine between hosts, as for `spray switch`, with veth interfaces created with `ip`.
 
 use std::net::IpAddr;
 use std::process::{Command, Output};
@@ -10,17 +10,18 @@ use crate::deployment::{self, run};
 use crate::running::wait_until;
 use crate::{scenarios, spray};
 
-/// Hosts, and interfaces of the machine between them.
+/// The number of hosts, and of the machine's interfaces toward them.
 pub const HOSTS: usize = 4;
 
-/// A machine with four interfaces, `p0` to `p3`, and four hosts at their other ends, each in a namespace of its own.
+/// A machine with four interfaces, `p0` to `p3`, connected to four hosts, each in its own
+/// namespace.
 pub struct Machines {
     prefix: String,
-    /// What its fabric is called.
+    /// The name of its fabric.
     pub name: String,
 }
 
-/// Runs `ip` with these arguments, separated by blanks.
+/// Runs `ip` with these arguments, separated by spaces.
 pub fn ip(arguments: &str) -> Output {
     let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
@@ -28,7 +29,8 @@ pub fn ip(arguments: &str) -> Output {
 }
 
 impl Machines {
-    /// Host `n` has 10.79.0.(n + 1) and fd79::(n + 1). The namespaces are none that `spray clean` takes for its own.
+    /// Creates the machine. Host `n` has 10.79.0.(n + 1) and fd79::(n + 1). The names of the
+    /// namespaces are not those that `spray clean` removes.
     pub fn new(name: &str) -> Self {
         let this = Self {
             prefix: format!("test-{}-{name}", std::process::id()),
@@ -48,28 +50,28 @@ impl Machines {
         this
     }
 
-    /// The machine's network namespace.
+    /// Returns the machine's network namespace.
     pub fn machine(&self) -> String {
         format!("{}-box", self.prefix)
     }
 
-    /// A host's.
+    /// Returns the network namespace of a host.
     pub fn host(&self, host: usize) -> String {
         format!("{}{host}", self.prefix)
     }
 
-    /// A host's Ethernet address.
+    /// Returns the Ethernet address of a host.
     pub fn mac(host: usize) -> String {
         format!("02:79:00:00:00:0{host}")
     }
 
-    /// A host's address of either kind.
+    /// Returns the IPv4 or IPv6 address of a host.
     pub fn address(host: usize, v6: bool) -> IpAddr {
         let number = host as u16 + 1;
         if v6 { [0xfd79, 0, 0, 0, 0, 0, 0, number].into() } else { [10, 79, 0, number as u8].into() }
     }
 
-    /// The arguments of a switch with all ports.
+    /// Returns the arguments of a switch with all ports.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> = ["switch", "--json", "-q", "--name", &self.name].map(Into::into).into();
         arguments.push(scenarios().join("pod.toml").display().to_string());
@@ -83,41 +85,41 @@ impl Machines {
     pub fn switch(&self, more: &[&str]) -> Value {
         let arguments = self.arguments();
         let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        let (code, said, errors) = run(&all);
+        let (code, stdout, errors) = run(&all);
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
-        serde_json::from_str(&said).unwrap()
+        serde_json::from_str(&stdout).unwrap()
     }
 
-    /// What `spray switch` says of what is up.
-    pub fn shown(&self) -> Value {
-        let (code, said, errors) = run(&["switch", "--json", "--name", &self.name]);
+    /// Returns the state of the fabric as reported by `spray switch`.
+    pub fn status(&self) -> Value {
+        let (code, stdout, errors) = run(&["switch", "--json", "--name", &self.name]);
         assert_eq!(code, 0, "{errors}");
-        serde_json::from_str(&said).unwrap()
+        serde_json::from_str(&stdout).unwrap()
     }
 
-    /// The links that `links` means, after these changes.
+    /// Applies changes to the links that match `links`; returns these links.
     pub fn links(&self, links: &str, changes: &[&str]) -> Vec<Value> {
         deployment::links(&self.name, links, changes)
     }
 
-    /// What a field of these links comes to in all.
+    /// Returns the sum of a field over these links.
     pub fn sum(&self, links: &str, field: &str) -> u64 {
         deployment::sum(&self.name, links, field)
     }
 
-    /// A command in a namespace.
+    /// Returns a command that runs in a namespace.
     pub fn command(namespace: &str, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace, program]);
         command
     }
 
-    /// What the kernel says of the machine's interfaces.
+    /// Returns the kernel's list of the machine's interfaces.
     pub fn interfaces(&self) -> String {
         text(&ip(&format!("-n {} -d link show type veth", self.machine())).stdout)
     }
 
-    /// The machine's interfaces are as they were made.
+    /// Checks that the machine's interfaces are as they were created.
     pub fn assert_as_it_was(&self) {
         wait_until("the interfaces to be as they were", || {
             let interfaces = self.interfaces();
@@ -126,18 +128,18 @@ impl Machines {
         assert!(!spray_switch::control(&self.name).exists());
     }
 
-    /// Removes the switches; the machine is as it was. Returns the report.
+    /// Removes the switches, and checks that the machine is restored. Returns the report.
     pub fn down(&self) -> Value {
-        let (code, said, errors) = run(&["down", "--json", &self.name]);
-        assert!(code == 0 && said.contains(&self.name), "{errors}");
+        let (code, stdout, errors) = run(&["down", "--json", &self.name]);
+        assert!(code == 0 && stdout.contains(&self.name), "{errors}");
         self.assert_as_it_was();
-        serde_json::from_str(&said).unwrap()
+        serde_json::from_str(&stdout).unwrap()
     }
 }
 
 impl Drop for Machines {
     fn drop(&mut self) {
-        // In a test that passes it has gone already.
+        // Fails if the test has already removed it.
         let _ = spray().args(["down", &self.name]).output();
         let all = (0..HOSTS).map(|host| self.host(host)).chain([self.machine()]);
         all.for_each(|name| drop(Command::new("ip").args(["netns", "del", &name]).output()));

@@ -1,7 +1,8 @@
-//! Transfers over plain Linux routers: `spray send` and the kernel's own TCP and MPTCP under the same conditions.
+//! Transfers over plain Linux routers: `spray send` and the kernel's TCP and MPTCP under the same
+//! conditions.
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
-mod beside;
+mod competition;
 mod latency;
 mod ours;
 mod rounds;
@@ -14,57 +15,57 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crate::routers::{Changes, Meddling, Routers};
+use crate::routers::{Changes, Interference, Routers};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_switch::RunError;
 
-pub use self::beside::{Guest, Rivals, Shares, beside, jain};
+pub use self::competition::{Candidate, CompetingFlows, Shares, compete, jain};
 pub use self::latency::{Latency, latency};
-pub use self::ours::two_of_ours;
+pub use self::ours::two_transfers;
 pub use self::rounds::Rounds;
 use crate::running::Running;
 
-/// What happens to the routers during a transfer.
+/// A change of the routers during a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing.
+    /// No change.
     Healthy,
     /// One spine has a tenth of its rate.
     Slow,
-    /// One spine loses every frame from half of the transfer on; routing does not know.
+    /// One spine loses every frame after half of the transfer; routing does not detect it.
     Silent,
-    /// One spine loses every second frame from half of the transfer on.
+    /// One spine loses every second frame after half of the transfer.
     HalfLost,
-    /// One spine leaves the routes at half of the transfer.
+    /// One spine is removed from the routes after half of the transfer.
     Withdrawn,
     /// Every uplink loses one frame in a hundred.
     Lossy,
-    /// The rate of every spine changes all the time.
+    /// The rate of every spine changes continuously.
     Jitter,
     /// One spine silently drops long frames.
     ShortOnly,
     /// A firewall on every spine drops a quarter of the UDP source ports.
     Ports,
-    /// Every spine polices in place of queueing.
+    /// Every spine polices instead of queueing.
     Policed,
     /// Every uplink loses everything for 2 ms of 100.
     Pauses,
-    /// One frame in fifty comes twice.
+    /// One frame in fifty is duplicated.
     Twice,
     /// One spine clears DSCP and ECN.
     Cleared,
     /// One spine marks every frame.
     Marked,
-    /// Everything comes back through one spine.
+    /// All packets of the reverse direction take one spine.
     OneWayBack,
-    /// Five times a second every five-tuple gets another spine.
+    /// Five times a second every five-tuple is assigned another spine.
     Rerouted,
-    /// One spine is 10 ms of round trip further away than the others.
+    /// One spine has a round-trip time 10 ms longer than the others.
     Far,
 }
 
 impl Condition {
-    /// All of them, in the order of the table.
+    /// All conditions, in the order of the table.
     pub const ALL: [Self; 17] = [
         Self::Healthy,
         Self::Slow,
@@ -85,7 +86,7 @@ impl Condition {
         Self::Far,
     ];
 
-    /// The head of its column.
+    /// Returns the header of its column.
     pub fn name(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -108,9 +109,10 @@ impl Condition {
         }
     }
 
-    /// Payload that can be had over all spines of this rate, in Mb/s. A transfer has all spines for its first half where something happens at half of it.
+    /// Returns the payload rate available over all spines of this rate, in Mb/s. If the change
+    /// occurs after half of the transfer, all spines are available before.
     pub fn left_mbps(self, rate_bps: u64) -> f64 {
-        /// Of the bits on the wire.
+        /// The share of payload in the bits on the wire.
         const PAYLOAD_SHARE: f64 = 0.9625;
         let spines = match self {
             Self::Slow => 3.1,
@@ -123,7 +125,8 @@ impl Condition {
         spines * PAYLOAD_SHARE * rate_bps as f64 / 1e6
     }
 
-    /// The share of [`left_mbps`](Self::left_mbps) that the default is to reach at least.
+    /// Returns the minimum share of [`left_mbps`](Self::left_mbps) that the default balancer must
+    /// reach.
     pub fn target(self) -> f64 {
         match self {
             Self::Healthy
@@ -138,38 +141,38 @@ impl Condition {
     }
 }
 
-/// Who transfers.
+/// A sender and its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// `spray send` with these arguments.
     Spray(Vec<String>),
-    /// One TCP connection of the kernel through `spray tunnel` with these arguments.
+    /// One kernel TCP connection through `spray tunnel` with these arguments.
     Tunnel(Vec<String>),
-    /// One TCP connection of the kernel, with this congestion control.
+    /// One kernel TCP connection with this congestion control.
     Tcp(&'static str),
-    /// One MPTCP connection of the kernel, with a subflow for each of the sender's addresses.
+    /// One kernel MPTCP connection, with a subflow for each of the sender's addresses.
     Mptcp,
 }
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Payload bits per second, in Mb/s; `None` when it did not end well.
+    /// Payload rate in Mb/s; `None` if the transfer failed.
     pub mbps: Option<f64>,
-    /// What the sender printed.
-    pub said: String,
+    /// The output of the sender.
+    pub output: String,
 }
 
-/// The spine to which things happen.
+/// The spine that is changed.
 const SPINE: usize = 0;
 const PORT: u16 = 5001;
-/// A transfer ends after this time at the latest.
+/// The maximum duration of a transfer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Transfers the file at `path` under a condition. The routers are healthy before and after.
 ///
 /// # Errors
-/// When the routers cannot be changed, or a program does not start.
+/// If the routers cannot be changed, or a program does not start.
 pub fn transfer(
     routers: &Routers,
     spray: &Path,
@@ -198,9 +201,9 @@ pub fn transfer(
     result
 }
 
-/// Changes the routers as the condition says for the whole transfer.
+/// Applies a condition that lasts for the whole transfer.
 fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, RunError> {
-    let on_all = |meddling| (0..Routers::SPINES).try_for_each(|spine| routers.meddle(spine, meddling));
+    let on_all = |interference| (0..Routers::SPINES).try_for_each(|spine| routers.interfere(spine, interference));
     match condition {
         Condition::Healthy | Condition::Silent | Condition::HalfLost | Condition::Withdrawn => {}
         Condition::Slow => routers.set_spine(SPINE, routers.rate_bps() / 10, 0.0)?,
@@ -210,19 +213,20 @@ fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, Run
         Condition::Jitter => return routers.jitter().map(Some),
         Condition::Rerouted => return routers.reroute().map(Some),
         Condition::Far => return routers.delay(SPINE, Duration::from_millis(5)).map(Some),
-        Condition::ShortOnly => routers.meddle(SPINE, Meddling::DropsLonger(1000))?,
-        Condition::Ports => on_all(Meddling::DropsPorts(1))?,
-        Condition::Policed => on_all(Meddling::Polices(50_000))?,
-        Condition::Pauses => on_all(Meddling::Pauses { every_ms: 100, for_ms: 2 })?,
-        Condition::Twice => on_all(Meddling::Repeats(0.02))?,
-        Condition::Cleared => routers.meddle(SPINE, Meddling::Clears)?,
-        Condition::Marked => routers.meddle(SPINE, Meddling::Marks)?,
+        Condition::ShortOnly => routers.interfere(SPINE, Interference::DropsLonger(1000))?,
+        Condition::Ports => on_all(Interference::DropsPorts(1))?,
+        Condition::Policed => on_all(Interference::Polices(50_000))?,
+        Condition::Pauses => on_all(Interference::Pauses { every_ms: 100, for_ms: 2 })?,
+        Condition::Twice => on_all(Interference::Repeats(0.02))?,
+        Condition::Cleared => routers.interfere(SPINE, Interference::Clears)?,
+        Condition::Marked => routers.interfere(SPINE, Interference::Marks)?,
         Condition::OneWayBack => routers.return_over(SPINE)?,
     }
     Ok(None)
 }
 
-/// Sets the flag that other threads wait for when it is dropped. A panic drops it too, and so does not wait for them for ever.
+/// Sets the flag that ends other threads when it is dropped, also after a panic, so that these are
+/// not waited for forever.
 struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {
@@ -231,7 +235,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Waits until half of the bytes have passed the sender's leaf, and does then what the condition says.
+/// Waits until half of the bytes have passed the sender's leaf, then applies the condition.
 fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool) -> Result<(), RunError> {
     if !matches!(condition, Condition::Silent | Condition::HalfLost | Condition::Withdrawn) {
         return Ok(());
@@ -249,7 +253,8 @@ fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool
     Ok(())
 }
 
-/// `begins` is called when the receiver listens and the sender is about to start.
+/// Transfers with `spray`; `begins` is called when the receiver listens and the sender is about to
+/// start.
 fn by_spray(
     routers: &Routers,
     spray: &Path,
@@ -259,7 +264,8 @@ fn by_spray(
 ) -> Result<Transfer, RunError> {
     let failed = |error| RunError::io("running spray", error);
     let out = Out::new().map_err(failed)?;
-    // Settings such as the ACK ratio are the receiver's; the balancer and the like are the sender's alone.
+    // Settings such as the ACK ratio are those of the receiver; others, such as the balancer, those
+    // of the sender only.
     let settings: Vec<_> = arguments.iter().filter(|one| one.starts_with("--set=")).cloned().collect();
     let mut receiver = receiver(routers, spray, &out, &settings)?;
     begins();
@@ -269,15 +275,15 @@ fn by_spray(
         std::thread::sleep(Duration::from_millis(10));
     }
     let _ = sender.0.kill();
-    let mut said = String::new();
-    let _ = sender.0.stdout.take().map(|mut pipe| pipe.read_to_string(&mut said));
-    let _ = sender.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
-    let mbps = goodput(&said);
+    let mut output = String::new();
+    let _ = sender.0.stdout.take().map(|mut pipe| pipe.read_to_string(&mut output));
+    let _ = sender.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut output));
+    let mbps = goodput(&output);
     if mbps.is_none() {
         receiver.kill();
-        said = format!("{said}\nthe receiver: {}", receiver.said());
+        output = format!("{output}\nthe receiver: {}", receiver.stderr());
     }
-    Ok(Transfer { mbps, said })
+    Ok(Transfer { mbps, output })
 }
 
 /// Starts `spray recv` with further arguments at the receiving host, and waits until it listens.
@@ -308,15 +314,16 @@ fn sender(
     routers.run_in(0, start)?.map(Running).map_err(|error| RunError::io("running spray", error))
 }
 
-/// The goodput in the sender's first line, `sent N bytes of NAME in S s: ...`, in Mb/s.
-fn goodput(said: &str) -> Option<f64> {
-    let line = said.lines().find(|line| line.starts_with("sent "))?;
+/// Parses the goodput in the sender's first line, `sent N bytes of NAME in S s: ...`, in Mb/s.
+fn goodput(output: &str) -> Option<f64> {
+    let line = output.lines().find(|line| line.starts_with("sent "))?;
     let bytes: f64 = line.split(' ').nth(1)?.parse().ok()?;
     let seconds: f64 = line.split(" in ").nth(1)?.split(' ').next()?.parse().ok()?;
     Some(bytes * 8.0 / seconds / 1e6)
 }
 
-/// A folder for what arrives; gone when dropped. It is in memory where the machine allows, so that no disk limits a transfer.
+/// A folder for received files, removed when dropped. It is in memory if possible, so that no disk
+/// limits a transfer.
 struct Out(PathBuf);
 
 impl Out {
@@ -335,15 +342,16 @@ impl Drop for Out {
     }
 }
 
-/// A side's address in the tunnel.
+/// Returns the address of a side in the tunnel.
 fn inner(side: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, 1 + side as u8)
 }
 
-/// Starts both ends of a tunnel between the hosts, the receiver's first, and waits until they are connected.
+/// Starts both ends of a tunnel between the hosts, the receiver's first, and waits until they are
+/// connected.
 ///
 /// # Errors
-/// When a program does not start.
+/// If a program does not start.
 pub fn tunnels(routers: &Routers, spray: &Path, arguments: &[String]) -> Result<[Running; 2], RunError> {
     let start = |side: usize| {
         let spawn = || {
@@ -364,11 +372,12 @@ fn by_tunnel(routers: &Routers, spray: &Path, bytes: u64, arguments: &[String]) 
     let mut ends = tunnels(routers, spray, arguments)?;
     let done = by_kernel(routers, bytes, Kernel::Tcp(CUBIC), inner(1));
     ends.iter_mut().for_each(Running::kill);
-    let said = ends.iter_mut().map(Running::said).collect();
-    Ok(Transfer { said, ..done? })
+    let outputs = ends.iter_mut().map(Running::stderr).collect();
+    Ok(Transfer { output: outputs, ..done? })
 }
 
-/// Both ends of a connection of the kernel's between the hosts, the sender's first, and what listens there: later subflows of MPTCP need it.
+/// Opens a kernel connection between the hosts. Returns the sender's end, the receiver's, and the
+/// listening socket, which later subflows of MPTCP require.
 fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[Socket; 3], RunError> {
     let failed = |error| RunError::io("a transfer of the kernel's", error);
     let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
@@ -393,7 +402,7 @@ fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[So
     Ok([stream, accepted, listener])
 }
 
-/// A protocol of the kernel's.
+/// A protocol of the kernel.
 #[derive(Clone, Copy)]
 enum Kernel<'a> {
     /// With this congestion control.
@@ -401,7 +410,7 @@ enum Kernel<'a> {
     Mptcp,
 }
 
-/// The kernel's default of congestion control.
+/// The kernel's default congestion control.
 pub const CUBIC: &str = "cubic";
 
 fn by_kernel(routers: &Routers, bytes: u64, kernel: Kernel<'_>, to: Ipv4Addr) -> Result<Transfer, RunError> {
@@ -429,7 +438,7 @@ fn by_kernel(routers: &Routers, bytes: u64, kernel: Kernel<'_>, to: Ipv4Addr) ->
         taken
     });
     let mbps = (taken == bytes).then(|| bytes as f64 * 8.0 / begun.elapsed().as_secs_f64() / 1e6);
-    Ok(Transfer { mbps, said: String::new() })
+    Ok(Transfer { mbps, output: String::new() })
 }
 
 #[cfg(test)]
@@ -438,8 +447,8 @@ mod tests {
 
     #[test]
     fn the_goodput_is_read_from_the_first_line() {
-        let said = "sent 1000000 bytes of x in 0.010 s: 0.80 Gb/s goodput, 1400 byte payloads\n7 packets, 0 of them sent again\n";
-        assert_eq!(goodput(said), Some(800.0));
+        let output = "sent 1000000 bytes of x in 0.010 s: 0.80 Gb/s goodput, 1400 byte payloads\n7 packets, 0 of them sent again\n";
+        assert_eq!(goodput(output), Some(800.0));
         assert_eq!(goodput("spray: failed"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Plain Linux routers between two hosts: what `spray` meets where nothing of ours is in the network.
+//! Plain Linux routers between two hosts, as a network without our switches.
 //!
 //! ```text
 //!                  spine 0
@@ -6,8 +6,9 @@
 //!                  spine 3
 //! ```
 //!
-//! The kernel forwards, chooses a spine by a hash of the five-tuple, and shapes every uplink with a token bucket. A BPF program
-//! on the uplinks marks, loses and counts (`RouterProgram`). Needs the commands `ip` and `tc` of iproute2.
+//! The kernel forwards, selects a spine by a hash of the five-tuple, and shapes every uplink with a
+//! token bucket. A BPF program on the uplinks marks, drops and counts (`RouterProgram`). Requires
+//! the commands `ip` and `tc` of iproute2.
 
 mod changes;
 mod program;
@@ -18,18 +19,19 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 pub use self::changes::Changes;
-pub use self::program::Meddling;
+pub use self::program::Interference;
 use self::program::{RouterProgram, Uplink};
 use spray_switch::netns::{Namespace, sysctl};
 use spray_switch::{RunError, links, prefix};
 
-/// Two hosts, two leaves and [`Routers::SPINES`] spines, each in a namespace. Dropping it removes them.
+/// Two hosts, two leaves and [`Routers::SPINES`] spines, each in a namespace. Dropping it removes
+/// them.
 #[derive(Debug)]
 pub struct Routers {
     hosts: [Namespace; 2],
     leaves: [Namespace; 2],
     spines: Vec<Namespace>,
-    /// Of each leaf toward each spine.
+    /// The programs on the uplinks of each leaf, by spine.
     uplinks: [Vec<RouterProgram>; 2],
     queue: RouterQueue,
 }
@@ -37,58 +39,58 @@ pub struct Routers {
 /// Rate and queue of every uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterQueue {
-    /// Rate by which it drains, in bits per second.
+    /// The drain rate, in bits per second.
     pub rate_bps: u64,
-    /// What it holds before it drops, in bytes.
+    /// The limit of the queue, in bytes.
     pub bytes: u64,
-    /// What it holds when frames begin to be marked, in bytes; `None`: it never marks.
+    /// The marking threshold, in bytes; `None` for no marking.
     pub mark_bytes: Option<u64>,
-    /// What it holds on average when RED begins to drop frames, in bytes; `None`: it drops only what does not fit.
+    /// The average queue at which RED starts to drop frames, in bytes; `None` for tail drop only.
     pub red_bytes: Option<u64>,
 }
 
 impl RouterQueue {
-    /// It marks long before it is full.
+    /// A queue that marks well below its limit.
     pub const MARKED: Self = Self { mark_bytes: Some(60_000), ..Self::unmarked(250_000) };
 
-    /// RED: it begins to drop before it is full.
+    /// A queue with RED, which drops below its limit.
     pub const RED: Self = Self { red_bytes: Some(60_000), ..Self::unmarked(250_000) };
 
-    /// It drops what does not fit, and marks nothing.
+    /// Returns a queue with tail drop and without marking.
     pub const fn unmarked(bytes: u64) -> Self {
         Self { rate_bps: Routers::RATE_BPS, bytes, mark_bytes: None, red_bytes: None }
     }
 }
 
 impl Routers {
-    /// Spines, and so paths.
+    /// The number of spines, and so of paths.
     pub const SPINES: usize = 4;
-    /// Rate of a spine's links where [`RouterQueue`] does not say another, in bits per second: so low that two CPUs carry all spines, with the
-    /// programs of both hosts.
+    /// The default rate of a spine's links, in bits per second: low enough for two CPUs to forward
+    /// for all spines and run the programs of both hosts.
     pub const RATE_BPS: u64 = 100_000_000;
     /// The name of a host's interface.
     pub const INTERFACE: &str = "eth0";
-    /// The name of its router's interface toward it.
+    /// The name of the router's interface toward a host.
     pub const GATEWAY: &str = "hosts";
     /// The name of the sending host's second interface.
     pub const SECOND: &str = "eth1";
-    /// The name of its router's interface toward that.
-    const MORE: &str = "more";
-    /// Addresses of a host, all on its one interface: MPTCP takes each for a path of its own.
+    /// The name of the router's interface toward the second one.
+    const SECOND_GATEWAY: &str = "more";
+    /// The number of addresses of a host, all on one interface: MPTCP uses each as a path.
     pub const ADDRESSES: u8 = 8;
-    /// A spine's shaper lets this much through at once, in bytes.
+    /// The burst of a spine's shaper, in bytes.
     const BURST_BYTES: u64 = 16 << 10;
 
-    /// Makes the namespaces, and joins them; queues are [`RouterQueue::MARKED`]. Needs root.
+    /// Creates and joins the namespaces; queues are [`RouterQueue::MARKED`]. Needs root.
     ///
     /// # Errors
-    /// [`RunError`]; what had been made by then is removed.
+    /// [`RunError`]; what had been created is removed.
     pub fn new() -> Result<Self, RunError> {
         Self::with_queues(1)
     }
 
-    /// As [`new`](Self::new), with hosts whose interfaces have so many queues. The last router puts each packet on one by a hash of
-    /// its five-tuple, as a NIC does.
+    /// As [`new`](Self::new), with this number of queues at the hosts' interfaces. The last router
+    /// selects the queue of a packet by a hash of its five-tuple, as a NIC does.
     pub fn with_queues(queues: u32) -> Result<Self, RunError> {
         let prefix = prefix();
         let make = |name: String| Namespace::create(format!("{prefix}{name}"));
@@ -110,12 +112,12 @@ impl Routers {
         Ok(routers)
     }
 
-    /// One of a host's addresses: `side` is 0 or 1, `number` below [`Routers::ADDRESSES`].
+    /// Returns one of a host's addresses: `side` is 0 or 1, `number` below [`Routers::ADDRESSES`].
     pub fn address(side: usize, number: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 1 + side as u8, 0, 2 + number)
     }
 
-    /// Runs `work` on this thread inside a host's namespace; a process that it starts stays there.
+    /// Runs `work` on this thread in a host's namespace; processes that it starts stay there.
     pub fn run_in<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
         self.hosts[side].run(work)
     }
@@ -125,17 +127,19 @@ impl Routers {
         self.leaves[side].run(work)
     }
 
-    /// Gives the sending host a second interface, [`Routers::SECOND`], with an address and a default route of its own.
+    /// Adds a second interface, [`Routers::SECOND`], to the sending host, with a separate address
+    /// and default route.
     pub fn add_interface(&self) -> Result<(), RunError> {
         let (host, leaf) = (&self.hosts[0], &self.leaves[0]);
-        join(host, Self::SECOND, leaf, Self::MORE, 1)?;
+        join(host, Self::SECOND, leaf, Self::SECOND_GATEWAY, 1)?;
         let rule = format!("ip rule add iif more lookup {}", Self::DELAYS);
         run_in(leaf, &format!("ip address add 10.1.0.129/25 dev more\nip link set more up\n{rule}"))?;
         let address = "ip address add 10.1.0.200/25 dev eth1\nip link set eth1 up gso_max_segs 1";
         run_in(host, &format!("{address}\nip route add default via 10.1.0.129 dev eth1 metric 9"))
     }
 
-    /// Runs commands of iproute2 at a host's router, one a line, through one shell. [`Routers::GATEWAY`] is the router's interface there.
+    /// Runs commands of iproute2 at a host's router, one per line, in one shell.
+    /// [`Routers::GATEWAY`] is the router's interface there.
     pub fn at_gateway(&self, side: usize, commands: &str) -> Result<(), RunError> {
         run_in(&self.leaves[side], commands)
     }
@@ -145,13 +149,14 @@ impl Routers {
         self.spines.iter().try_for_each(|spine| run_in(spine, commands))
     }
 
-    /// Bytes on all uplinks of the sender's leaf since the last change of one of them.
+    /// Returns the bytes on all uplinks of the sender's leaf since the last change of one of them.
     pub fn bytes(&self) -> Result<u64, RunError> {
         self.uplinks[0].iter().try_fold(0, |sum, uplink| Ok(sum + uplink.bytes()?))
     }
 
-    /// Bytes that have come to the sender's leaf from the sending host: by its first interface, and by its second.
-    pub fn arrived(&self) -> Result<[u64; 2], RunError> {
+    /// Returns the bytes that the sender's leaf has received from the sending host: by its first
+    /// interface, and by its second.
+    pub fn received_bytes(&self) -> Result<[u64; 2], RunError> {
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
         let counters =
             self.leaves[0].run(read)?.map_err(|source| RunError::io("reading an interface's counters", source))?;
@@ -159,10 +164,10 @@ impl Routers {
             let line = counters.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
             line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
         };
-        Ok([of(Self::GATEWAY), of(Self::MORE)])
+        Ok([of(Self::GATEWAY), of(Self::SECOND_GATEWAY)])
     }
 
-    /// Every uplink healthy and every route in place.
+    /// Restores all uplinks and routes.
     pub fn heal(&self) -> Result<(), RunError> {
         for side in 0..2 {
             for spine in 0..Self::SPINES {
@@ -172,44 +177,46 @@ impl Routers {
         self.route(0..Self::SPINES)
     }
 
-    /// Gives every uplink another queue, and heals all.
+    /// Sets the queue of every uplink, and restores all.
     pub fn set_queue(&mut self, queue: RouterQueue) -> Result<(), RunError> {
         self.queue = queue;
         self.heal()
     }
 
-    /// Rate of a healthy spine's links, in bits per second.
+    /// Returns the rate of a healthy spine's links, in bits per second.
     pub fn rate_bps(&self) -> u64 {
         self.queue.rate_bps
     }
 
-    /// Sets rate and loss of both directions through a spine; a loss of 1 is silence.
+    /// Sets rate and loss of both directions through a spine; a loss of 1 drops everything
+    /// silently.
     pub fn set_spine(&self, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
         let uplink = Uplink { rate_bps, loss, ..self.queue.uplink() };
         (0..2).try_for_each(|side| self.set(side, spine, uplink))
     }
 
-    /// Meddles with frames through a spine, in both directions, that has its rate and loses nothing at random.
-    pub fn meddle(&self, spine: usize, meddling: Meddling) -> Result<(), RunError> {
-        let uplink = Uplink { meddling, ..self.queue.uplink() };
+    /// Applies an interference to both directions through a spine, with its normal rate and no
+    /// random loss.
+    pub fn interfere(&self, spine: usize, interference: Interference) -> Result<(), RunError> {
+        let uplink = Uplink { interference, ..self.queue.uplink() };
         (0..2).try_for_each(|side| self.set(side, spine, uplink))
     }
 
     fn set(&self, side: usize, spine: usize, uplink: Uplink) -> Result<(), RunError> {
         self.uplinks[side][spine].set(&uplink)?;
-        let queue = match uplink.meddling {
-            Meddling::Polices(_) => "pfifo limit 1000".into(),
+        let queue = match uplink.interference {
+            Interference::Polices(_) => "pfifo limit 1000".into(),
             _ => self.queue.shaper(uplink.rate_bps),
         };
         run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {queue}"))
     }
 
-    /// Takes a spine out of the routes of both leaves, as a routing protocol would.
+    /// Removes a spine from the routes of both leaves, as a routing protocol would.
     pub fn withdraw(&self, spine: usize) -> Result<(), RunError> {
         self.route((0..Self::SPINES).filter(|other| *other != spine))
     }
 
-    /// Sends everything back from the receiving host through one spine.
+    /// Routes all packets from the receiving host over one spine.
     pub fn return_over(&self, spine: usize) -> Result<(), RunError> {
         run_in(&self.leaves[1], &format!("ip {}", Self::routes(1, spine..=spine)))
     }
@@ -219,13 +226,14 @@ impl Routers {
         (0..2).try_for_each(|side| run_in(&self.leaves[side], &format!("ip {}", Self::routes(side, spines.clone()))))
     }
 
-    /// The arguments of `ip` by which a leaf routes to the other's hosts over these spines.
+    /// Returns the arguments of `ip` with which a leaf routes to the other's hosts over these
+    /// spines.
     fn routes(side: usize, spines: impl Iterator<Item = usize>) -> String {
         let hops: String = spines.map(|spine| format!(" nexthop via 10.{}.{spine}.2", 10 + side)).collect();
         format!("route replace 10.{}.0.0/24{hops}", 2 - side)
     }
 
-    /// Sends all packets to one of the receiving host's addresses through one spine, for as long as these routers are there.
+    /// Routes all packets to one of the receiving host's addresses over one spine, permanently.
     pub fn pin(&self, number: u8, spine: usize) -> Result<(), RunError> {
         let route = format!("ip route replace {}/32 via 10.10.{spine}.2", Self::address(1, number));
         run_in(&self.leaves[0], &route)
@@ -233,19 +241,19 @@ impl Routers {
 }
 
 impl RouterQueue {
-    /// A healthy uplink with this queue.
+    /// Returns a healthy uplink with this queue.
     fn uplink(self) -> Uplink {
         let Self { rate_bps, mark_bytes, red_bytes, .. } = self;
-        Uplink { rate_bps, mark_bytes, red_bytes, loss: 0.0, meddling: Meddling::None }
+        Uplink { rate_bps, mark_bytes, red_bytes, loss: 0.0, interference: Interference::None }
     }
 
-    /// The arguments of `tc` for a token bucket of that rate.
+    /// Returns the arguments of `tc` for a token bucket of this rate.
     fn shaper(self, rate_bps: u64) -> String {
         format!("tbf rate {rate_bps}bit burst {} limit {}", Routers::BURST_BYTES, self.bytes)
     }
 }
 
-/// Makes the namespace a router that chooses among equal routes by a hash of the five-tuple.
+/// Makes the namespace a router that selects among equal routes by a hash of the five-tuple.
 fn forward() {
     sysctl("ipv4/ip_forward", "1");
     sysctl("ipv4/fib_multipath_hash_policy", "1");
@@ -253,8 +261,9 @@ fn forward() {
     sysctl("ipv4/conf/default/rp_filter", "0");
 }
 
-/// A host's interface with its addresses, and its leaf's with the gateway's. The kernel sends TCP segments one by one, without
-/// segmentation offload: a lost frame then costs TCP one packet, as it costs everybody else.
+/// Creates a host's interface with its addresses, and its leaf's with that of the gateway. TCP
+/// segmentation offload is disabled: a lost frame then costs TCP one packet, as it does other
+/// protocols.
 fn wire_host(side: usize, host: &Namespace, leaf: &Namespace, queues: u32) -> Result<(), RunError> {
     join(host, Routers::INTERFACE, leaf, Routers::GATEWAY, queues)?;
     let net = side + 1;
@@ -272,7 +281,8 @@ fn wire_host(side: usize, host: &Namespace, leaf: &Namespace, queues: u32) -> Re
     run_in(leaf, &format!("ip address add 10.{net}.0.1/24 dev hosts\nip link set hosts up"))
 }
 
-/// A leaf's link to a spine, shaped at the leaf; the spine's way back to that leaf's hosts.
+/// Creates a leaf's link to a spine, shaped at the leaf, and the spine's route back to that leaf's
+/// hosts.
 fn wire_spine(side: usize, number: usize, leaf: &Namespace, spine: &Namespace) -> Result<(), RunError> {
     let (up, down) = (format!("up{number}"), format!("leaf{side}"));
     join(leaf, &up, spine, &down, 1)?;
@@ -282,14 +292,14 @@ fn wire_spine(side: usize, number: usize, leaf: &Namespace, spine: &Namespace) -
     run_in(spine, &format!("ip address add {net}.2/24 dev {down}\nip link set {down} up\n{back}"))
 }
 
-/// A veth pair of so many queues each way, one end in each namespace.
+/// Creates a veth pair with this number of queues in each direction, one end in each namespace.
 fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str, queues: u32) -> Result<(), RunError> {
     let queues = format!("numtxqueues {queues} numrxqueues {queues}");
     let peer = format!("peer name {far_name} {queues} netns {}", far.name());
     run_in(near, &format!("ip link add {near_name} {queues} type veth {peer}"))
 }
 
-/// The programs on a leaf's uplinks.
+/// Attaches the programs to a leaf's uplinks.
 fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
     let healthy = RouterQueue::MARKED.uplink();
     let attach = |spine: usize| {
@@ -300,7 +310,7 @@ fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
     (0..Routers::SPINES).map(attach).collect()
 }
 
-/// Runs commands in a namespace, one a line, through one shell.
+/// Runs commands in a namespace, one per line, in one shell.
 fn run_in(namespace: &Namespace, commands: &str) -> Result<(), RunError> {
     let shell = || -> std::io::Result<()> {
         let mut shell = Command::new("sh");
@@ -310,8 +320,8 @@ fn run_in(namespace: &Namespace, commands: &str) -> Result<(), RunError> {
             stdin.write_all(commands.as_bytes())?;
         }
         let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(format!("`{commands}`: {said}"))) }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(format!("`{commands}`: {stderr}"))) }
     };
     namespace.run(shell)?.map_err(|source| RunError::io("setting up a router with iproute2", source))
 }

@@ -1,4 +1,4 @@
-//! Processes of the command under test, and files for them.
+//! Processes of the tested command, and files for them.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::io::{Read, Write};
@@ -11,60 +11,61 @@ use rand_core::RngCore;
 use spray_core::rng;
 use spray_test_support::Folder;
 
-/// A file of `bytes` bytes without a pattern.
+/// Creates a file of `bytes` random bytes.
 pub fn payload(folder: &Folder, bytes: usize) -> PathBuf {
     folder.file("payload", content(0, bytes)).into()
 }
 
-/// A new folder in `folder`, for what is received.
+/// Creates a folder in `folder`, for received files.
 pub fn inbox(folder: &Folder) -> PathBuf {
     let path = folder.path().join("in");
     std::fs::create_dir(&path).unwrap();
     path
 }
 
-/// A process that does not outlive its test.
+/// A process that is killed when dropped.
 pub struct Running(pub Child);
 
-/// How long something may take on a slow and busy machine, before it counts as never happening.
+/// The maximum time to wait for an event on a slow and busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits until `is_so`.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until `condition` returns true.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 impl Running {
-    /// Waits until this `spray recv`, whose standard error is a pipe, can be reached.
+    /// Waits until this `spray recv`, with a pipe as standard error, can be reached.
     pub fn listening(self) -> Self {
         self.until("listening on ")
     }
 
-    /// Waits until this process, whose standard error is a pipe, has said this in a line there.
-    pub fn until(mut self, said_so: &str) -> Self {
+    /// Waits until this process, with a pipe as standard error, has written a line that contains
+    /// `text`.
+    pub fn until(mut self, text: &str) -> Self {
         let stderr = self.0.stderr.as_mut().expect("a piped standard error");
-        // No more is read than that line.
-        let (mut said, mut byte) = (Vec::new(), [0]);
-        while !(said.ends_with(b"\n") && String::from_utf8_lossy(&said).contains(said_so)) {
+        // Reads no further than that line.
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while !(line.ends_with(b"\n") && String::from_utf8_lossy(&line).contains(text)) {
             let ended = stderr.read(&mut byte).unwrap() == 0;
-            assert!(!ended, "it ended: {}", String::from_utf8_lossy(&said));
-            said.extend(byte);
+            assert!(!ended, "it ended: {}", String::from_utf8_lossy(&line));
+            line.extend(byte);
         }
         self
     }
 
-    /// A field of its `/proc/PID/status` in KiB, such as `VmHWM:`; 0 once it has ended.
+    /// Returns a field of its `/proc/PID/status` in KiB, such as `VmHWM:`; 0 once it has ended.
     pub fn kib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
         let value = status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB"));
         value.map_or(0, |kib| kib.parse().unwrap())
     }
 
-    /// Whether it goes on.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
     }
@@ -75,14 +76,14 @@ impl Running {
         self.0.wait().unwrap()
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills it, and waits until it has ended.
     pub fn kill(&mut self) {
         self.0.kill().unwrap();
         self.end();
     }
 
-    /// What it said on standard error, once it has ended.
-    pub fn said(&mut self) -> String {
+    /// Returns its standard error after it has ended.
+    pub fn stderr(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut stderr) = self.0.stderr.take() {
             stderr.read_to_string(&mut text).unwrap_or_default();
@@ -93,20 +94,20 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // In a test that passes it has already ended.
+        // Fails if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Bytes without a pattern, others for another seed.
+/// Returns random bytes that depend on the seed.
 pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     let mut content = vec![0; bytes];
     rng::stream(seed, 0).fill_bytes(&mut content);
     content
 }
 
-/// Sends so many bytes each way over the two ends of a connection, all at once, and compares what arrives.
+/// Sends bytes in both directions of a connection at the same time, and compares what arrives.
 pub fn both_ways(ends: [TcpStream; 2], bytes: usize) {
     let talk = |stream: &TcpStream, send: Vec<u8>, expected: Vec<u8>| {
         let patience = Some(Duration::from_secs(30));

@@ -1,4 +1,4 @@
-//! What hosts see on the xdp engine and in transfers, beside what the results say.
+//! Captures at hosts on the xdp engine and in transfers, compared with the results.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,8 @@ use spray_experiments::watch::{self, Observer};
 use spray_test_support::{Folder, WRONG, tshark};
 use spray_tests::{assert_sound, parse, scenarios, shared_turn, testbed};
 
-/// An incast, so that the last port marks and trims; of a quarter of the bytes, as tshark reads some thousand frames a second.
+/// Returns an incast, so that the last port marks and trims, with a quarter of the bytes, because
+/// tshark reads some thousand frames per second.
 fn incast() -> Scenario {
     let text = std::fs::read_to_string(scenarios().join("incast.toml")).unwrap();
     parse(&text.replace("1 MiB", "256 KiB"))
@@ -27,7 +28,7 @@ fn run(scenario: &Scenario, watch: &Observer) -> Summary {
     result.summary()
 }
 
-/// What is asked of each frame.
+/// The fields read of each frame.
 const FIELDS: [&str; 6] = [
     "frame.interface_name",
     "frame.packet_flags_direction",
@@ -38,7 +39,7 @@ const FIELDS: [&str; 6] = [
 ];
 
 #[test]
-fn captures_of_hosts_have_the_sums_of_the_results() {
+fn captures_of_hosts_agree_with_the_results() {
     let Some(_turn) = shared_turn() else { return };
     for v6 in [false, true] {
         let (folder, mut scenario) = (Folder::new(), incast());
@@ -50,11 +51,11 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
         assert!(written.is_some_and(|written| written.frames > 4_000 && written.left_out == 0), "{written:?}");
         let Some(rows) = tshark(&file, "", &FIELDS) else { return };
         let count = |is_one: &dyn Fn(&[String]) -> bool| rows.iter().filter(|row| is_one(row)).count() as u64;
-        // Data that a host sent, without the trailers of ideal codes.
+        // Data sent by a host, without the trailers of ideal codes.
         let is_sent = |row: &[String]| row[0].starts_with('h') && row[1..4] == ["0x00000002", "1", "0"];
         assert_eq!(count(&is_sent), summary.flows.packets_sent);
         assert_eq!(count(&|row| is_sent(row) && row[4] == "1"), summary.flows.retransmits);
-        // Here all queues are in front of hosts, who play these ports.
+        // All queues here are in front of hosts, which emulate these ports.
         assert_eq!(count(&|row| row[5].contains("trimmed: queue full")), summary.fabric.trims);
         assert_eq!(count(&|row| row[5].contains("marked")), summary.fabric.ecn_marks);
         assert!(summary.fabric.trims > 0);
@@ -66,7 +67,7 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
 }
 
 #[test]
-fn traces_of_hosts_have_the_sums_of_the_results() {
+fn traces_of_hosts_agree_with_the_results() {
     let Some(_turn) = shared_turn() else { return };
     let scenario = incast();
     let flows = scenario.flows(scenario.seed).len() as u64;
@@ -84,9 +85,9 @@ fn traces_of_hosts_have_the_sums_of_the_results() {
     assert_eq!(of("acked") + of("trimmed"), of("sent"));
 }
 
-/// A file that is there is somebody's.
+/// An existing file is not overwritten.
 #[test]
-fn a_capture_replaces_no_file() {
+fn a_capture_does_not_overwrite_a_file() {
     let folder = Folder::new();
     let file = folder.path().join("frames.pcapng");
     File::create(&file).unwrap();

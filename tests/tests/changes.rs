@@ -1,4 +1,5 @@
-//! Networks that change while a command runs, or that are not yet as they will be: links, addresses, names and namespaces, rules by source.
+//! Networks that change while a command runs, or that become ready later: links, addresses, names
+//! and namespaces, rules by source.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,7 +9,7 @@ use spray_test_support::{Folder, Pair, text};
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
-use super::interfaces::{BYTES, Namespace, PEER, ip, meanwhile, receive, send};
+use super::interfaces::{BYTES, Namespace, PEER, ip, receive, send, transfer_during};
 
 #[test]
 fn a_server_outlives_its_link_and_serves_the_next_client() {
@@ -31,7 +32,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
         let mut first = start(0, client);
         std::thread::sleep(Duration::from_secs(1));
         ip(&pair, 1, "link set eth0 down");
-        assert_eq!(first.end().code(), Some(1), "{}", first.said());
+        assert_eq!(first.end().code(), Some(1), "{}", first.stderr());
         std::thread::sleep(Duration::from_secs(1));
         ip(&pair, 1, "link set eth0 up");
         let next = match server[0] {
@@ -40,35 +41,35 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
         };
         let goes_on = running.is_running();
         running.kill();
-        assert!(next.success() && goes_on, "{server:?}: {}", running.said());
+        assert!(next.success() && goes_on, "{server:?}: {}", running.stderr());
     }
 }
 
 #[test]
-fn a_transfer_goes_on_when_an_ethernet_address_changes() {
+fn a_transfer_continues_when_an_ethernet_address_changes() {
     let Some(_turn) = shared_turn() else { return };
     let change = |pair: &Pair, side: usize| ip(pair, side, "link set eth0 address 02:00:00:00:77:01");
     for side in [0, 1] {
-        let (arrived, said) = meanwhile("", |pair| change(pair, side));
-        assert!(arrived, "{said:?}");
+        let (arrived, outputs) = transfer_during("", |pair| change(pair, side));
+        assert!(arrived, "{outputs:?}");
     }
-    let (arrived, said) = meanwhile("", |pair| {
+    let (arrived, outputs) = transfer_during("", |pair| {
         ip(pair, 0, "link set eth0 down");
         change(pair, 0);
         ip(pair, 0, "link set eth0 up");
     });
-    assert!(arrived, "{said:?}");
+    assert!(arrived, "{outputs:?}");
 }
 
 #[test]
-fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
+fn a_wrong_permanent_neighbour_entry_is_reported() {
     let Some(_turn) = shared_turn() else { return };
     let entry = format!("neigh replace {PEER} lladdr 02:de:ad:00:00:01 nud permanent dev eth0");
     let named = format!(
         "frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if that is wrong, `ip neigh del {PEER}"
     );
-    let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &entry));
-    assert!(!arrived && said.contains(&named), "{said}");
+    let (arrived, [stderr, _]) = transfer_during("", |pair| ip(pair, 0, &entry));
+    assert!(!arrived && stderr.contains(&named), "{stderr}");
     let pair = Pair::new("permanent").unwrap();
     ip(&pair, 0, &entry);
     for device in ["--interface eth0", "--device udp"] {
@@ -78,20 +79,21 @@ fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
 }
 
 #[test]
-fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
+fn a_renamed_interface_keeps_working_and_a_moved_one_ends_the_command() {
     let Some(_turn) = shared_turn() else { return };
     for side in [0, 1] {
-        let (arrived, said) = meanwhile("", |pair| ip(pair, side, "link set eth0 name eth9"));
-        assert!(arrived, "{said:?}");
+        let (arrived, outputs) = transfer_during("", |pair| ip(pair, side, "link set eth0 name eth9"));
+        assert!(arrived, "{outputs:?}");
     }
     let elsewhere = Namespace::new("elsewhere");
-    let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
-    assert!(!arrived && said.contains("interface eth0 was removed, or spray's XDP program was detached"), "{said}");
+    let (arrived, [stderr, _]) =
+        transfer_during("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
+    assert!(!arrived && stderr.contains("interface eth0 was removed, or spray's XDP program was detached"), "{stderr}");
 }
 
-/// Where only a rule by source leads to the peer.
+/// The peer is reachable only through a rule by source.
 #[test]
-fn a_rule_by_source_holds_for_the_address_that_is_given() {
+fn a_rule_by_source_applies_to_the_given_address() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("rule").unwrap(), Folder::new());
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
@@ -124,12 +126,12 @@ fn udp_sockets_wait_for_an_ipv6_address_that_is_tentative() {
 }
 
 #[test]
-fn who_refuses_a_connection_by_icmp_is_named_at_once() {
+fn the_sender_of_an_icmp_error_is_named_immediately() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("icmp").unwrap();
     ip(&pair, 0, &format!("route add 10.99.0.9/32 via {PEER}"));
     ip(&pair, 1, "route add prohibit 10.99.0.9/32");
-    // Without the last two the kernel would answer some of the attempts only.
+    // Without the last two settings the kernel would answer only some of the attempts.
     for setting in ["net.ipv4.ip_forward=1", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"] {
         assert!(pair.command(1, Path::new("sysctl")).args(["-qw", setting]).status().unwrap().success());
     }
@@ -143,8 +145,8 @@ fn who_refuses_a_connection_by_icmp_is_named_at_once() {
         let named = format!("{by} answers by ICMP that frames to {to} do not arrive: {why}");
         for device in ["--interface eth0", "--device udp"] {
             let sent = send(&pair, Path::new("/proc/self/status"), &format!("{device} --timeout 1 --to {to}"));
-            let said = text(&sent.stderr);
-            assert!(sent.status.code() == Some(1) && said.matches(&named).count() == 2, "{device}: {said}");
+            let stderr = text(&sent.stderr);
+            assert!(sent.status.code() == Some(1) && stderr.matches(&named).count() == 2, "{device}: {stderr}");
         }
     }
 }

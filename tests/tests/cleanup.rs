@@ -1,4 +1,5 @@
-//! Nothing is left behind after a run, a panic or a signal; after a kill `clean` removes what is left.
+//! Nothing is left behind after a run, a panic or a signal; after SIGKILL `clean` removes the
+//! remains.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +17,7 @@ use spray_test_support::Folder;
 use spray_tests::running::wait_until;
 use spray_tests::{namespaces_of, scenarios, small, spray, testbed, turn};
 
-/// Set in the child that is to be killed.
+/// Set in the child process that is killed.
 const CHILD: &str = "SPRAY_TESTS_CHILD";
 
 #[test]
@@ -25,22 +26,22 @@ fn dropping_a_testbed_removes_it() {
     let pid = std::process::id();
     let testbed = testbed(&small("64 KiB", ""));
     assert_eq!(namespaces_of(pid).len(), 5);
-    assert!(leftovers().iter().all(|name| !namespaces_of(pid).contains(name)), "a live run is no leftover");
+    assert!(leftovers().iter().all(|name| !namespaces_of(pid).contains(name)), "a running process has no leftovers");
     assert!(clean().iter().all(|name| !name.starts_with(&format!("spray-{pid}-"))));
-    assert_eq!(namespaces_of(pid).len(), 5, "`clean` leaves live runs alone");
+    assert_eq!(namespaces_of(pid).len(), 5, "`clean` ignores running processes");
     drop(testbed);
     assert_eq!(namespaces_of(pid), [""; 0]);
 }
 
 #[test]
-fn a_panic_in_the_middle_of_a_run_removes_everything() {
+fn a_panic_during_a_run_removes_everything() {
     let Some(_turn) = turn() else { return };
     let scenario = small("1 MiB", "[emulation]\ndilation = 5000\n");
     let panicking = AssertUnwindSafe(|| {
         let testbed = testbed(&scenario);
         let stop = AtomicBool::new(false);
         let mut progress = |progress: Progress| {
-            assert!(!matches!(progress, Progress::Running { delivered_bytes: 1.., .. }), "meant to happen");
+            assert!(!matches!(progress, Progress::Running { delivered_bytes: 1.., .. }), "an intended panic");
         };
         drop(testbed.prepare(&scenario, &mut |_| {}).unwrap().run(BalancerKind::Reps, 1, &mut progress, &stop));
     });
@@ -51,7 +52,7 @@ fn a_panic_in_the_middle_of_a_run_removes_everything() {
 #[test]
 fn the_stop_flag_ends_a_run() {
     let Some(_turn) = turn() else { return };
-    // To its end it would take minutes.
+    // A complete run would take minutes.
     let scenario = small("1 MiB", "[emulation]\ndilation = 1000000\n");
     let testbed = testbed(&scenario);
     let stop = AtomicBool::new(true);
@@ -84,7 +85,7 @@ fn sigint_ends_the_command_and_removes_everything() {
 }
 
 #[test]
-fn a_reader_that_leaves_leaves_nothing() {
+fn a_closed_pipe_leaves_nothing() {
     let Some(_turn) = turn() else { return };
     let mut command = spray();
     command.args(["bench", "veth", "--seconds", "0.1", "--repeat", "1", "--no-latency", "--only", "bare"]);
@@ -94,9 +95,9 @@ fn a_reader_that_leaves_leaves_nothing() {
     assert_eq!((status.signal(), namespaces_of(child.id())), (Some(Signal::SIGPIPE as i32), Vec::new()));
 }
 
-/// The child of the next test: not a test of its own.
+/// The child process of the next test; does nothing when run as a test.
 #[test]
-fn stands_until_killed() {
+fn child_that_is_killed() {
     if std::env::var_os(CHILD).is_some() {
         let _testbed = testbed(&small("64 KiB", ""));
         std::thread::sleep(Duration::from_secs(60));
@@ -104,10 +105,10 @@ fn stands_until_killed() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_cleaned() {
+fn the_remains_of_a_killed_process_are_cleaned() {
     let Some(_turn) = turn() else { return };
     let own = std::env::current_exe().unwrap();
-    let mut child = running(Command::new(own).args(["--exact", "cleanup::stands_until_killed"]).env(CHILD, "1"));
+    let mut child = running(Command::new(own).args(["--exact", "cleanup::child_that_is_killed"]).env(CHILD, "1"));
     assert!(leftovers().iter().all(|name| !namespaces_of(child.id()).contains(name)));
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,4 +1,5 @@
-//! Deployed fabrics on machines and in containers with other clocks: of long uptime, or in a time namespace.
+//! Deployed fabrics on machines and in containers with other clocks: with a long uptime, or in a
+//! time namespace.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -9,23 +10,24 @@ use spray_tests::deployment::{inside, links, run, run_by, shifted};
 use spray_tests::running::{content, wait_until};
 use spray_tests::{scenarios, spray, turn};
 
-/// By how much the process's clock differs from the kernel's, in seconds. More than 18,446,744 s, in picoseconds, take more than 64 bits.
+/// The difference of the process's clock from the kernel's, in seconds. More than 18,446,744 s do
+/// not fit 64 bits in picoseconds.
 const OFFSETS: [i64; 4] = [0, 1_000, -60, 18_500_000];
 
-/// A deployed fabric of `pod.toml`, until the end of its test.
+/// A deployed fabric of `pod.toml`, removed when dropped.
 struct Fabric {
     name: String,
     shown: Value,
 }
 
 impl Fabric {
-    /// By a process with a clock that is `offset` seconds ahead of the kernel's.
+    /// Deploys the fabric in a process with a clock that is `offset` seconds ahead of the kernel's.
     fn up(offset: i64) -> Self {
         let (name, scenario) = (format!("clocks-{}", std::process::id()), scenarios().join("pod.toml"));
         let arguments = ["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"];
-        let (code, said, errors) = run_by(shifted(offset), &arguments);
+        let (code, stdout, errors) = run_by(shifted(offset), &arguments);
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
-        Self { name, shown: serde_json::from_str(&said).unwrap() }
+        Self { name, shown: serde_json::from_str(&stdout).unwrap() }
     }
 
     fn namespace(&self, host: usize) -> &str {
@@ -44,12 +46,13 @@ impl Fabric {
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        // In a test that passes it has gone already.
+        // Fails if the test has already removed it.
         let _ = spray().args(["down", &self.name]).output();
     }
 }
 
-/// Least of several round-trip times from h0 to h2: what a busy machine adds is not in it.
+/// Returns the minimum of several round-trip times from h0 to h2, which excludes delays of a busy
+/// machine.
 #[expect(clippy::disallowed_methods, reason = "round-trip times are what is tested")]
 fn round_trip(fabric: &Fabric) -> Duration {
     let socket = |host| {
@@ -71,7 +74,7 @@ fn round_trip(fabric: &Fabric) -> Duration {
     (0..20).map(|_| trip()).min().unwrap()
 }
 
-/// Mb/s of a TCP connection from h0 to h2.
+/// Returns the rate of a TCP connection from h0 to h2 in Mb/s.
 #[expect(clippy::disallowed_methods, reason = "a rate is what is tested")]
 fn rate(fabric: &Fabric) -> f64 {
     const BYTES: usize = 5_000_000;
@@ -92,7 +95,7 @@ fn rate(fabric: &Fabric) -> f64 {
     BYTES as f64 * 8.0 / begun.elapsed().as_secs_f64() / 1e6
 }
 
-/// Whether a datagram comes from h0 to h2.
+/// Returns whether a datagram from h0 to h2 arrives.
 fn arrives(fabric: &Fabric) -> bool {
     let bind = |host| inside(fabric.namespace(host), || UdpSocket::bind((fabric.address(host), 0))).unwrap();
     let (near, far) = (bind(0), bind(2));
@@ -101,10 +104,10 @@ fn arrives(fabric: &Fabric) -> bool {
     far.recv(&mut [0; 64]).is_ok()
 }
 
-/// Links of 200 us and 200 Mb/s: a packet of 98 bytes takes 4 us more at each of eight ports.
+/// Links of 200 us and 200 Mb/s: a packet of 98 bytes takes another 4 us at each of eight ports.
 //= docs/specs/switch.md#SW-31 one clock
 #[test]
-fn delays_rates_and_link_states_are_right_whatever_the_process_s_clock_reads() {
+fn delays_rates_and_link_states_do_not_depend_on_the_clock_of_the_process() {
     let Some(_turn) = turn() else { return };
     for offset in OFFSETS {
         let fabric = Fabric::up(offset);
@@ -116,23 +119,25 @@ fn delays_rates_and_link_states_are_right_whatever_the_process_s_clock_reads() {
         assert!(states.len() == 4 && states.iter().all(|link| link["state"] == "down"), "{offset} s: {states:?}");
         assert!(!arrives(&fabric), "{offset} s: over a link that is down");
         links(&fabric.name, "leaf0-spine1", &["up"]);
-        wait_until("routing to find the link", || arrives(&fabric));
+        wait_until("routing to use the link", || arrives(&fabric));
         fabric.down();
     }
 }
 
-/// Boxes exchange no times. Each notices by its own clock that a neighbour is gone.
+/// Boxes do not exchange times. Each detects by its own clock that a neighbour has failed.
 //= docs/specs/switch.md#SW-31 one clock
 #[test]
 fn boxes_with_different_clocks_work_together() {
     let Some(_turn) = turn() else { return };
     let boxes = Boxes::new("shifted");
-    let play = |(switch, offset): (&str, i64)| {
-        let (code, said, errors) = boxes.play_by(shifted(offset), switch, &[]);
-        assert!(code == 0 && errors.is_empty(), "{switch}: {said}{errors}");
+    let start = |(switch, offset): (&str, i64)| {
+        let (code, stdout, errors) = boxes.start_by(shifted(offset), switch, &[]);
+        assert!(code == 0 && errors.is_empty(), "{switch}: {stdout}{errors}");
     };
-    SWITCHES.into_iter().zip([18_500_000, -60, 1_000, 0]).for_each(play);
-    wait_until("the boxes to hear each other", || SWITCHES.iter().all(|switch| boxes.hears(switch)));
+    SWITCHES.into_iter().zip([18_500_000, -60, 1_000, 0]).for_each(start);
+    wait_until("the boxes to receive each other's messages", || {
+        SWITCHES.iter().all(|switch| boxes.is_connected(switch))
+    });
     boxes.exchange(0, 2, false, 100_000);
     boxes.exchange(3, 1, true, 100_000);
     boxes.links("spine0", "spine0->leaf1", &["down"]);
@@ -141,10 +146,10 @@ fn boxes_with_different_clocks_work_together() {
     boxes.links("spine0", "spine0->leaf1", &["up"]);
     boxes.links("leaf1", "leaf1->spine0", &["up"]);
     boxes.assert_by_both();
-    assert_eq!(run(&["down", &boxes.place("spine0")]).0, 0);
-    wait_until("leaf0 to miss spine0", || !boxes.hears("leaf0"));
+    assert_eq!(run(&["down", &boxes.namespace("spine0")]).0, 0);
+    wait_until("leaf0 to detect the failure of spine0", || !boxes.is_connected("leaf0"));
     boxes.assert_only_by("spine1");
-    play(("spine0", -60));
+    start(("spine0", -60));
     boxes.assert_by_both();
     boxes.down();
 }

@@ -1,11 +1,13 @@
-//! Detours in a dragonfly on packets: what the switches note in frames keeps payload whole, in one program and in one for each switch.
+//! Detours in a dragonfly with real packets: the switches' notes in frames do not affect the
+//! payload, in one program and in one per switch.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::sim::Simulation;
 use spray_tests::{assert_sound, parse, run, shared_turn};
 
-/// Three groups of two switches with two hosts each; every host sends to another group.
+/// Runs three groups of two switches with two hosts each, in which every host sends to another
+/// group.
 fn detour(scheme: &str, ip: &str, chassis: &str) -> (RunResult, RunResult) {
     let text = format!(
         "name = \"detours\"\n[topology]\nkind = \"dragonfly\"\ngroups = 3\nrouters_per_group = 2\nhosts_per_router = 2\n\
@@ -18,7 +20,7 @@ fn detour(scheme: &str, ip: &str, chassis: &str) -> (RunResult, RunResult) {
     (emulated, Simulation::new(&scenario).run(BalancerKind::Ecmp, scenario.seed, &[]).unwrap())
 }
 
-/// Data and control frames that went over cables between groups.
+/// Returns the number of data and control frames on cables between groups.
 fn between(result: &RunResult) -> u64 {
     result.ports.iter().filter(|port| port.layer == "global").map(|port| port.counters.frames).sum()
 }
@@ -39,7 +41,7 @@ fn every_frame_of_valiant_crosses_two_cables_between_groups() {
 }
 
 #[test]
-fn ugal_detours_where_the_shortest_way_is_busy() {
+fn ugal_takes_detours_if_the_shortest_path_is_congested() {
     let Some(_turn) = shared_turn() else { return };
     let [(minimal, _), (emulated, simulated)] = ["ecmp", "ugal"].map(|scheme| detour(scheme, "4", "fabric"));
     let [minimal, emulated, simulated] = [&minimal, &emulated, &simulated].map(between);

@@ -1,4 +1,5 @@
-//! One scenario on both engines: they run the same hosts and switches, and so give the same completion times.
+//! One scenario on both engines, which run the same hosts and switches and so give the same
+//! completion times.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
@@ -8,13 +9,14 @@ use spray_experiments::workload::{Pattern, parse_matrix};
 use spray_fabric::Scheme;
 use spray_tests::{in_time, parse, scenarios, testbed, turn};
 
-/// Largest difference of the engines in completion times, in per cent: of the mean, and of the slowest flows.
+/// The maximum difference of the engines in completion times, in per cent: of the mean, and of the
+/// slowest flows.
 const MEAN_PERCENT: f64 = 5.0;
 const SLOW_PERCENT: f64 = 10.0;
-/// Largest difference in the number of reordered packets with `ops`, in per cent. Others adapt to the order of packets, and
-/// come out differently with every seed on either engine.
+/// The maximum difference in the number of reordered packets with `ops`, in per cent. Other
+/// balancers adapt to the order of packets, and vary with every seed on either engine.
 const REORDERED_PERCENT: f64 = 10.0;
-/// Largest difference in the number of frames that a port trims, in per cent.
+/// The maximum difference in the number of frames that a port trims, in per cent.
 const TRIMS_PERCENT: f64 = 4.0;
 
 #[test]
@@ -27,11 +29,12 @@ fn packets_and_the_simulator_agree_on_a_slow_uplink() {
     agree("demo-slow-uplink.toml");
 }
 
-/// Switches that choose by a pointer or by queues meet the frames of all hosts in the order of virtual time. On this fabric hosts go in
-/// lockstep: in the simulator hardly a packet is reordered, and a few frames out of order would reorder half of them.
+/// Switches that select by a pointer or by queues process the frames of all hosts in the order of
+/// virtual time. On this fabric hosts send in lockstep: in the simulator almost no packet is
+/// reordered, while a few frames out of order would reorder half of them.
 //= docs/specs/emulation.md#EMU-5 order of sending
 #[test]
-fn switches_that_choose_reorder_as_in_the_simulator() {
+fn adaptive_switches_reorder_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let mut scenario = Scenario::load(&scenarios().join("demo-healthy.toml")).unwrap_or_else(|error| panic!("{error}"));
     let testbed = testbed(&scenario);
@@ -48,8 +51,9 @@ fn switches_that_choose_reorder_as_in_the_simulator() {
     }
 }
 
-/// Differences of the engines on a fabric in lockstep: completion times in per cent, and packets of some 45,000. On an idle machine
-/// there are hardly any; frames that a busy one makes late disturb the lockstep.
+/// The differences of the engines on a fabric in lockstep: completion times in per cent, and
+/// packets of about 45,000. On an idle machine there are almost none; frames made late by a busy
+/// machine disturb the lockstep.
 const LOCKSTEP_PERCENT: f64 = 1.0;
 const FEW_REORDERED: f64 = 1_000.0;
 
@@ -70,12 +74,13 @@ fn agree(file: &str) {
     }
 }
 
-/// Whether two figures differ by at most so many per cent.
+/// Returns whether two figures differ by at most `percent`.
 fn within(ours: f64, other: f64, percent: f64) -> bool {
     (ours / other - 1.0).abs() * 100.0 <= percent
 }
 
-/// The last port belongs to one host, which plays it in order: what comes to it at once finds the same room as in the simulator.
+/// The last port is emulated by its host in the order of time: simultaneous arrivals find the same
+/// queue as in the simulator.
 //= docs/specs/virtual-queue.md#VQ-13 the host emulates the last port
 #[test]
 fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
@@ -89,21 +94,23 @@ fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
         let at_port = |result: &RunResult| {
             let port = result.ports.iter().find(|port| port.name == "leaf0->h0").expect("the receiver's port");
             let counters = &port.counters;
-            // Every data packet came to it, and those that it cut or dropped came again.
+            // Every data packet reached the port, and those trimmed or dropped there were
+            // retransmitted.
             assert_eq!(counters.trims == 0, !trimming);
             assert_eq!(counters.drops_queue == 0, trimming);
             assert!(counters.frames > 7 * 349, "{counters:?}");
             (counters.trims + counters.drops_queue) as f64
         };
         let [cut, sim_cut] = [&emulated, &simulated].map(at_port);
-        assert!(within(cut, sim_cut, TRIMS_PERCENT), "{cut} frames cut or dropped, simulated {sim_cut}");
+        assert!(within(cut, sim_cut, TRIMS_PERCENT), "{cut} frames trimmed or dropped, simulated {sim_cut}");
     }
 }
 
-/// Two senders in step over one port that drops: which frame finds the last room is drawn each time, on either engine.
+/// Two synchronised senders over one port that drops: which frame gets the last free space is
+/// random each time, on either engine.
 //= docs/specs/emulation.md#EMU-9 equal senders get equal shares
 #[test]
-fn senders_in_step_lose_alike_on_both_engines() {
+fn synchronised_senders_have_equal_losses_on_both_engines() {
     let Some(_turn) = turn() else { return };
     let mut scenario = parse(IN_STEP);
     let testbed = testbed(&scenario);
@@ -120,7 +127,7 @@ fn senders_in_step_lose_alike_on_both_engines() {
     assert!(seen[0] != seen[2] && seen[1] != seen[3], "seeds differ: {seen:?}");
 }
 
-/// Largest difference in the losses of senders in step, in per cent.
+/// The maximum difference in the losses of synchronised senders, in per cent.
 const ALIKE_PERCENT: f64 = 10.0;
 
 const IN_STEP: &str = r#"
@@ -144,8 +151,9 @@ balancer = "ecmp"
 cc = "fixed-rate"
 "#;
 
-/// Of an incast hardly a packet is reordered but those that come out of two queues in the same picosecond, where the draw decides. By the
-/// order of sending packets had half as many as the simulator at 400 Gb/s.
+/// In an incast almost no packet is reordered except frames that leave two queues in the same
+/// picosecond, where the order is random. In the order of sending there were half as many as in the
+/// simulator at 400 Gb/s.
 //= docs/specs/emulation.md#EMU-9 ties
 #[test]
 fn an_incast_is_reordered_as_in_the_simulator() {
@@ -164,15 +172,17 @@ fn an_incast_is_reordered_as_in_the_simulator() {
     }
 }
 
-/// Largest difference in the number of reordered packets of 20 incasts, in per cent: three standard deviations of some 500, and 10.
+/// The maximum difference in the number of reordered packets of 20 incasts, in per cent: three
+/// standard deviations of about 500, and 10.
 const INCAST_PERCENT: f64 = 25.0;
 
-/// Frames come to each switch in the order of their virtual times, also those that come from other switches: an acknowledgement that overtook data
-/// at the port before comes first. When frames crossed all switches at once, in the order of sending, the fat tree reordered 11 % fewer packets than
-/// the simulator, two hosts against two 42 % fewer.
+/// Frames arrive at each switch in the order of their virtual times, including those from other
+/// switches: an ACK that overtook data at the previous port arrives first. When frames crossed all
+/// switches at once, in the order of sending, the fat tree reordered 11 % fewer packets than the
+/// simulator, and two hosts against two 42 % fewer.
 //= docs/specs/emulation.md#EMU-10 frames between switches
 #[test]
-fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_meet() {
+fn packets_from_several_switches_are_reordered_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let fat_tree = Scenario::load(&scenarios().join("fat-tree.toml")).unwrap_or_else(|error| panic!("{error}"));
     let switches_remember = {
@@ -196,10 +206,11 @@ fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_me
     }
 }
 
-/// A seed gives the same run each time: to the picosecond, since every frame is at its switches and hosts in the order of virtual times.
+/// A seed gives the same run each time, to the picosecond, because every frame is processed by
+/// switches and hosts in the order of virtual times.
 //= docs/specs/emulation.md#EMU-3 deterministic results
 #[test]
-fn a_seed_gives_the_same_packets_each_time() {
+fn a_seed_determines_the_packets() {
     let Some(_turn) = turn() else { return };
     let scenario = Scenario::load(&scenarios().join("fat-tree.toml")).unwrap_or_else(|error| panic!("{error}"));
     let testbed = testbed(&scenario);
@@ -230,10 +241,11 @@ flow = [
 ]
 "#;
 
-/// Hosts go from partner to partner at their own pace on both engines: the next message starts when the one before is acknowledged.
+/// Hosts proceed from partner to partner independently on both engines: the next message starts
+/// when the previous one is acknowledged.
 //= docs/specs/closed-loop.md#CL-1 at most one open message
 #[test]
-fn hosts_send_one_message_after_the_other_as_in_the_simulator() {
+fn hosts_send_messages_in_sequence_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let mut scenario = Scenario::load(&scenarios().join("partners.toml")).unwrap_or_else(|error| panic!("{error}"));
     let testbed = testbed(&scenario);
@@ -255,7 +267,8 @@ fn hosts_send_one_message_after_the_other_as_in_the_simulator() {
     completion(&emulated);
 }
 
-/// A ring in which everybody sends on as soon as it has what the one before it sent: every step of it takes as long on both engines.
+/// In a ring each host sends as soon as it has received the message of the previous host: every
+/// step takes the same time on both engines.
 //= docs/specs/triggers.md#TRG-9 Every host is polled by one process
 #[test]
 fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
@@ -266,8 +279,8 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
     for (step, host) in (0..steps).flat_map(|step| (0..hosts).map(move |host| (step, host))) {
         let (id, next) = (step * hosts + host + 1, (host + 1) % hosts);
         let start = if step == 0 { "start 0".into() } else { format!("trigger {}", (step - 1) * hosts + host + 1) };
-        let tells = (step + 1 < steps).then(|| format!(" recv_done_trigger {}", step * hosts + next + 1));
-        matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", tells.unwrap_or_default());
+        let signal = (step + 1 < steps).then(|| format!(" recv_done_trigger {}", step * hosts + next + 1));
+        matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", signal.unwrap_or_default());
     }
     (1..=(steps - 1) * hosts).for_each(|trigger| matrix += &format!("trigger id {trigger} oneshot\n"));
     scenario.workloads[0].pattern =
@@ -285,11 +298,12 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
     assert!(within(end, sim_end, MEAN_PERCENT), "{end:.1} us in all, simulated {sim_end:.1}");
 }
 
-/// Two jobs at once, each on hosts and with a balancer of its own: collectives take as long on both engines, and so do messages.
+/// Two jobs at once, on separate hosts and with different balancers: collectives and messages take
+/// the same time on both engines.
 //= docs/specs/workloads.md#WL-1 several at once
 //= docs/specs/collectives.md#COL-1 waits for its inputs
 #[test]
-fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
+fn concurrent_jobs_take_as_long_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
     let mut scenario = Scenario::load(&scenarios().join("jobs.toml")).unwrap_or_else(|error| panic!("{error}"));
     scenario.workloads[1].own.balancer = Some(BalancerKind::Ops);
@@ -312,13 +326,14 @@ fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
     }
 }
 
-/// Packets that came after one with a higher number, over all flows.
+/// Returns the number of packets that arrived after one with a higher number, over all flows.
 fn reordered(result: &RunResult) -> f64 {
     result.flows.iter().map(|flow| flow.receiver.order.reordered).sum::<u64>() as f64
 }
 
-/// Mean completion time, and that of the slowest tenth of the flows, in us; every flow completed. The slowest flow of 80 differs by a
-/// tenth from run to run, as which packets meet in a queue is up to chance.
+/// Returns the mean completion time, and that of the slowest tenth of the flows, in us; every flow
+/// completed. The slowest flow of 80 varies by a tenth between runs, because it is random which
+/// packets meet in a queue.
 fn completion(result: &RunResult) -> (f64, f64) {
     let mut times: Vec<f64> = result.flows.iter().map(|flow| flow.fct_us.expect("a complete flow")).collect();
     times.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What fails by name does the same on both engines, hosts' own links included.
+//! Named failures have the same effect on both engines, including those of hosts' links.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{FlowFigures, Incomplete, RunResult};
@@ -7,12 +7,13 @@ use spray_experiments::sim::Simulation;
 use spray_fabric::Bin;
 use spray_tests::{in_time, small, testbed, turn};
 
-/// The engines' completion times, in per cent of the simulator's.
+/// The maximum difference of the engines' completion times, in per cent of the simulator's.
 const TIMES_PERCENT: f64 = 5.0;
-/// Frames that a link drops while senders do not know: it depends on which frames come first.
+/// The maximum difference of frames dropped by a link before senders detect it, which depends on
+/// the order of frames.
 const DROPS_PERCENT: f64 = 15.0;
 
-/// The run of `scenario` by packets, and in the simulator.
+/// Runs `scenario` with packets, and in the simulator.
 fn both(scenario: &Scenario) -> [RunResult; 2] {
     [in_time(&testbed(scenario), scenario, scenario.transport.balancer[0]), simulated(scenario)]
 }
@@ -21,20 +22,20 @@ fn simulated(scenario: &Scenario) -> RunResult {
     Simulation::new(scenario).run(scenario.transport.balancer[0], scenario.seed, &[]).unwrap()
 }
 
-/// The runs of a fabric with these link events, and random paths.
+/// Runs a fabric with these link events, and random paths.
 fn failing(events: &str) -> [RunResult; 2] {
     let mut scenario = small("1 MiB", events);
     scenario.transport.balancer = vec![BalancerKind::Ops];
     both(&scenario)
 }
 
-fn assert_alike(what: &str, [emulated, simulated]: [f64; 2], percent: f64) {
+fn assert_close(what: &str, [emulated, simulated]: [f64; 2], percent: f64) {
     let differs = 100.0 * (emulated - simulated).abs() / simulated;
     eprintln!("{what}: {emulated:.1}, simulated {simulated:.1}");
     assert!(differs <= percent, "{what}: {emulated:.1}, simulated {simulated:.1}");
 }
 
-/// Ports that silently dropped frames, and how many all of them.
+/// Returns the ports that silently dropped frames, and the number of these frames.
 fn silent(result: &RunResult) -> (Vec<&str>, f64) {
     let ports = result.ports.iter().filter(|port| port.counters.drops_silent > 0);
     let mut names: Vec<_> = ports.clone().map(|port| port.name.as_str()).collect();
@@ -47,7 +48,7 @@ fn fct_us(result: &RunResult, src: &str) -> f64 {
 }
 
 #[test]
-fn all_links_of_a_switch_fail_by_its_name() {
+fn the_name_of_a_switch_fails_all_of_its_links() {
     let Some(_turn) = turn() else { return };
     let runs = failing("[[link_event]]\nnode = \"spine1\"\nat_us = 20\nuntil_us = 50\naction = \"silent-drop\"\n");
     for run in &runs {
@@ -55,31 +56,32 @@ fn all_links_of_a_switch_fail_by_its_name() {
         assert!(ports.len() >= 2 && ports.iter().all(|port| port.contains("spine1")), "{ports:?}");
         assert!(run.events.iter().any(|event| event.subject == "spine1"), "{:?}", run.events);
     }
-    assert_alike("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
+    assert_close("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
 }
 
 #[test]
-fn a_hosts_own_link_fails_as_others_do() {
+fn a_hosts_link_fails_like_others() {
     let Some(_turn) = turn() else { return };
     let runs = failing("[[link_event]]\nlink = \"h0->leaf0\"\nat_us = 20\nuntil_us = 30\naction = \"silent-drop\"\n");
     for run in &runs {
         assert_eq!(silent(run).0, ["h0->leaf0"]);
         assert!(run.loss_duration_us.is_some_and(|us| us <= 10.0), "{:?}", run.loss_duration_us);
     }
-    assert_alike("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
+    assert_close("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
     let runs = failing("[[link_event]]\nnode = \"h0\"\naction = \"rate\"\nfactor = 0.5\n");
     for host in ["h0", "h1"] {
-        assert_alike(host, runs.each_ref().map(|run| fct_us(run, host)), TIMES_PERCENT);
+        assert_close(host, runs.each_ref().map(|run| fct_us(run, host)), TIMES_PERCENT);
     }
     assert!(runs.iter().all(|run| fct_us(run, "h0") > 1.8 * fct_us(run, "h1")));
     let runs = failing("[[link_event]]\nlink = \"h*->leaf*\"\naction = \"loss\"\nprobability = 0.02\n");
     let lost = |run: &RunResult| run.ports.iter().map(|port| port.counters.drops_random).sum::<u64>() as f64;
-    assert_alike("frames lost", runs.each_ref().map(lost), 40.0);
+    assert_close("frames lost", runs.each_ref().map(lost), 40.0);
 }
 
-/// A host that is cut off gets neither data nor ACKs. The flows to it and from it are given up, or cut off where the run ends before.
+/// A disconnected host receives neither data nor ACKs. The flows to it and from it are given up, or
+/// cut off if the run ends before.
 #[test]
-fn a_flow_that_does_not_complete_has_its_reason() {
+fn an_incomplete_flow_has_a_reason() {
     let Some(_turn) = turn() else { return };
     let cut = "[[link_event]]\nlink = \"leaf1->h2\"\naction = \"silent-drop\"\nat_us = 5\n";
     let given_up = small("1 MiB", &format!("[transport]\ngive_up_us = 2000\nbalancer = \"ops\"\n{cut}"));
@@ -105,7 +107,7 @@ fn a_flow_that_does_not_complete_has_its_reason() {
             "{}",
             run.engine
         );
-        // The xdp engine looks at the time now and then.
+        // The xdp engine checks the time limit at intervals.
         let slowest_us = s.flows.fct_max_us.unwrap();
         assert!((500.0..700.0).contains(&slowest_us), "{}: {slowest_us}", run.engine);
         let cut = run.flows.iter().find(|flow| flow.dst == "h2").unwrap();
@@ -113,11 +115,11 @@ fn a_flow_that_does_not_complete_has_its_reason() {
     }
 }
 
-/// And totals of reordered packets are those of the flows: retransmissions and duplicates are in neither.
+/// The totals of reordered packets are the sums over flows, without retransmissions and duplicates.
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 //= docs/specs/transport.md#TRN-58 reordering
 #[test]
-fn no_link_is_used_by_more_than_its_rate() {
+fn no_link_exceeds_its_rate() {
     let Some(_turn) = turn() else { return };
     let mut scenario = small("1 MiB", "[[link_event]]\nnode = \"spine1\"\naction = \"loss\"\nprobability = 0.02\n");
     scenario.transport.balancer = vec![BalancerKind::Ops];

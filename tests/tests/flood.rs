@@ -1,4 +1,4 @@
-//! `spray recv` while somebody floods its link with hostile frames.
+//! `spray recv` while an attacker floods its link with hostile frames.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,21 +10,22 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{namespaces_of, spray, turn};
 
-/// What `docs/security.md` promises: the receiver's memory at its most, and bytes to an unproven address for one from it.
+/// The limits stated in `docs/security.md`: the receiver's maximum memory, and the bytes sent to an
+/// unvalidated address per byte received.
 const MOST_MEMORY_KIB: u64 = 64 << 10;
 const MOST_ANSWERED: u64 = 3;
-/// Frames a millisecond.
+/// Frames per millisecond.
 const RATE: u64 = 30;
-/// Less would be no flood.
+/// The minimum number of frames for a valid test.
 const LEAST_FRAMES: u64 = 20_000;
 
 #[test]
-fn a_transfer_arrives_in_a_flood_with_keys() {
+fn a_transfer_with_keys_succeeds_during_a_flood() {
     arrives(true);
 }
 
 #[test]
-fn a_transfer_arrives_in_a_flood_without_keys() {
+fn a_transfer_without_keys_succeeds_during_a_flood() {
     arrives(false);
 }
 
@@ -50,7 +51,7 @@ fn arrives(sealed: bool) {
     let from = Routers::address(1, 0).to_string();
     let mut receiving = spawn(1, spray().args(["recv", "--from", &from, "--out"]).arg(&out)).listening();
     let mut flood = Flood::new(&routers);
-    // It stands in the flood before the honest sender comes.
+    // The flood starts before the honest sender.
     for _ in 0..300 {
         wave(&mut flood);
     }
@@ -63,26 +64,26 @@ fn arrives(sealed: bool) {
         memory_kib = memory_kib.max(receiving.kib("VmHWM:"));
     }
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.code() == Some(0), "{}{}", sending.said(), receiving.said());
+    assert!(sent.success() && received.code() == Some(0), "{}{}", sending.stderr(), receiving.stderr());
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
-    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing else lies there");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "no other files are left");
     let Flood { frames, replayed, spoofed_bytes, answered_bytes, .. } = flood;
     eprintln!("{frames} frames, {replayed} replayed; {answered_bytes} bytes for {spoofed_bytes}; {memory_kib} KiB");
     assert!(frames > LEAST_FRAMES && replayed > LEAST_FRAMES / 4, "{frames} frames, {replayed} of the sender's");
-    assert_eq!(answered_bytes > 0, !sealed, "a Connect has an answer, but not where its sender does not know the key");
+    assert_eq!(answered_bytes > 0, !sealed, "a Connect is answered, unless the sender does not know the key");
     assert!(answered_bytes <= MOST_ANSWERED * spoofed_bytes, "{answered_bytes} bytes for {spoofed_bytes}");
     assert!(0 < memory_kib && memory_kib <= MOST_MEMORY_KIB, "{memory_kib} KiB");
     let mut links = Command::new("ip");
     let links = routers.run_in(1, || links.args(["-details", "link", "show", Routers::INTERFACE]).output()).unwrap();
     let links = String::from_utf8(links.unwrap().stdout).unwrap();
-    assert!(links.contains(Routers::INTERFACE) && !links.contains("xdp"), "its program is off: {links}");
+    assert!(links.contains(Routers::INTERFACE) && !links.contains("xdp"), "its program is detached: {links}");
     drop(routers);
     assert_eq!(namespaces_of(std::process::id()), [""; 0]);
 }
 
-/// A millisecond of it.
+/// Sends the flood of one millisecond.
 fn wave(flood: &mut Flood) {
-    flood.pour(RATE);
-    flood.listen();
+    flood.send_frames(RATE);
+    flood.capture();
     std::thread::sleep(Duration::from_millis(1));
 }

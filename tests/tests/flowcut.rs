@@ -1,10 +1,10 @@
-//! Flowcut with real packets: a fabric makes it drain, and packets arrive in order.
+//! Flowcut with real packets: the fabric makes it drain, and packets arrive in order.
 
 use spray_experiments::scenario::Scenario;
 use spray_tests::{assert_sound, run, shared_turn, small};
 
 #[test]
-fn a_slow_uplink_is_drained_and_left_without_reordering() {
+fn a_slow_uplink_is_drained_and_avoided_without_reordering() {
     let Some(_turn) = shared_turn() else { return };
     let rest = "[transport]\nbalancer = \"flowcut\"\n[queue]\nlimit = \"400 packets\"\nmark_min = \"400 packets\"\n\
                 mark_max = \"400 packets\"\ntrimming = false\n\
@@ -16,5 +16,5 @@ fn a_slow_uplink_is_drained_and_left_without_reordering() {
     let drained_ps = result.counted().0.drained_ps;
     assert!(drained_ps > 0, "{:?}", result.flows);
     let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
-    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows leave the slow uplink");
+    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows are rerouted from the slow uplink");
 }

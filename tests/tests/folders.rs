@@ -1,4 +1,5 @@
-//! Folders by `spray send` and `spray recv` as two processes, in namespaces that routers with ECMP join.
+//! Folders transferred by `spray send` and `spray recv` as two processes, in namespaces joined by
+//! routers with ECMP.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -25,18 +26,18 @@ fn send(routers: &Routers, path: &Path) -> Running {
     spawn(routers, 0, spray().arg("send").arg(path).args(["--insecure", "--json", "--to", &to]))
 }
 
-/// Whether `diff` finds no difference between two folders.
+/// Returns whether `diff` finds no difference between two folders.
 fn is_same(one: &Path, other: &Path) -> bool {
     Command::new("diff").arg("-r").args([one, other]).stdout(Stdio::null()).status().unwrap().success()
 }
 
-/// The object that an ended sender printed.
+/// Returns the JSON object printed by a sender that has ended.
 fn report(sending: &mut Running) -> serde_json::Value {
     serde_json::from_reader(sending.0.stdout.take().unwrap()).unwrap()
 }
 
 #[test]
-fn a_folder_arrives_and_the_sender_says_what_was_taken() {
+fn a_folder_arrives_and_the_sender_reports_what_was_accepted() {
     let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     let folder = Folder::new();
@@ -47,7 +48,7 @@ fn a_folder_arrives_and_the_sender_says_what_was_taken() {
     fs::set_permissions(tree.join("a/7"), fs::Permissions::from_mode(0o700)).unwrap();
     let mut receiving = receive(&routers, &out);
     let mut sending = send(&routers, &tree);
-    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(is_same(&tree, &out.join("tree")));
     assert_eq!(fs::metadata(out.join("tree/a/7")).unwrap().permissions().mode() & 0o777, 0o700);
     let report = report(&mut sending);
@@ -55,7 +56,7 @@ fn a_folder_arrives_and_the_sender_says_what_was_taken() {
 }
 
 #[test]
-fn what_is_not_taken_is_named_and_the_rest_arrives() {
+fn rejected_files_are_named_and_the_others_arrive() {
     let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     let folder = Folder::new();
@@ -69,13 +70,13 @@ fn what_is_not_taken_is_named_and_the_rest_arrives() {
     let mut receiving = receive(&routers, &out);
     let mut sending = send(&routers, &tree);
     assert_eq!((sending.end().code(), receiving.end().code()), (Some(1), Some(1)));
-    let said = sending.said();
+    let stderr = sending.stderr();
     for part in [
         "skipped tree/link: a symbolic link",
         "not sent: tree/there: the receiver refused it: there exists already",
         "1 of 3 files and folders were not sent",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
     }
     let report = report(&mut sending);
     assert_eq!((&report["files_verified"], &report["failed"], &report["skipped"]), (&1.into(), &1.into(), &1.into()));
@@ -116,10 +117,10 @@ impl Halfway {
         assert!(!self.out.join("tree/big").exists(), "it was too fast");
     }
 
-    /// Waits until both ends have done their part after one of them was killed.
+    /// Waits until both ends have finished after one of them was killed.
     fn finish(&mut self) {
         let Self { tree, out, receiving, sending, .. } = self;
-        assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+        assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.stderr(), receiving.stderr());
         assert!(is_same(tree, &out.join("tree")));
         assert_eq!(report(sending)["sent_bytes"], Self::BYTES + "first".len() as u64);
         assert_eq!(fs::read_dir(out).unwrap().count(), 1, "nothing is left behind");
@@ -127,7 +128,7 @@ impl Halfway {
 }
 
 #[test]
-fn after_its_receiver_was_killed_nothing_is_left_and_a_transfer_arrives() {
+fn a_killed_receiver_leaves_nothing_and_the_next_transfer_arrives() {
     let Some(_turn) = shared_turn() else { return };
     let mut halfway = Halfway::new();
     halfway.receiving.kill();

@@ -1,9 +1,9 @@
-//! Host DR with real packets: the engine tells it the paths that the kernel's switches really take.
+//! Host DR with real packets: the engine's paths are those of the kernel's switches.
 
 use spray_core::path::BalancerKind;
 use spray_tests::{in_time, parse, testbed, turn};
 
-/// One flow of 200 packets over four spines, and whatever `rest` adds.
+/// Returns one flow of 200 packets over four spines, with the further settings in `rest`.
 fn text(rest: &str) -> String {
     format!(
         "name = \"host-dr\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 1\n\
@@ -11,7 +11,8 @@ fn text(rest: &str) -> String {
     )
 }
 
-/// Data packets over leaf 0's uplinks; nobody sends to its host, and all frames of the handshake together are less than one.
+/// Returns the data packets on leaf 0's uplinks; no packets are sent to its host, and all frames of
+/// the handshake together are shorter than one data packet.
 fn uplinks(rest: &str) -> Vec<u64> {
     let scenario = parse(&text(rest));
     let testbed = testbed(&scenario);
@@ -26,14 +27,14 @@ fn packets_take_all_spines_in_turn() {
     let Some(_turn) = turn() else { return };
     for rest in ["", "[transport]\nip = 6\n", "[emulation]\nchassis = \"per-switch\"\n"] {
         let counts = uplinks(rest);
-        // Retransmissions that the machine caused take a turn too.
+        // Retransmissions caused by the machine take part in the rotation too.
         let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
         assert!(counts.len() == 4 && counts[0] >= 50 && spread <= 1, "{rest}: {counts:?}");
     }
 }
 
 #[test]
-fn a_path_that_routing_has_lost_is_left() {
+fn a_path_removed_by_routing_is_no_longer_used() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let Some(_turn) = turn() else { return };
     let down = "[[link_event]]\nlink = \"spine2->leaf1\"\nat_us = 0\naction = \"down\"\nconvergence_us = 0\n";

@@ -1,5 +1,5 @@
-//! What a hostile frame costs an endpoint, and what it gets back, by who sends it; the costs are printed:
-//! `cargo test --release -p spray-tests hostile -- --nocapture`.
+//! The cost of a hostile frame for an endpoint, and the size of its reply, by kind of sender; the
+//! costs are printed: `cargo test --release -p spray-tests hostile -- --nocapture`.
 
 use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Rekey, Reset,
@@ -11,67 +11,68 @@ use spray_nic::endpoint::{ConnectTag, PeerTags};
 use spray_nic::keys::{Keys, PrivateKey, PublicKey};
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
-use spray_tests::forged::{CONNECT_BYTES, Forged, Forger, Shows};
+use spray_tests::forged::{CONNECT_BYTES, Forged, Forger, Proof};
 
-/// What a kind of hostile frame costs and brings.
+/// The costs of a kind of hostile frame.
 #[derive(Debug)]
 struct Cost {
     name: &'static str,
     sender: Hostile,
     /// Bytes of the frame.
     bytes: usize,
-    /// Time that the endpoint spends on it.
+    /// Time that the endpoint takes to process it.
     ns: f64,
     /// Frames that the endpoint sends for each, and bytes.
     answers: f64,
     answer_bytes: f64,
 }
 
-/// What the sender of a hostile frame knows.
+/// The knowledge of the sender of a hostile frame.
 #[derive(Clone, Copy, Debug)]
 enum Hostile {
-    /// Nothing but the address.
-    Stranger,
-    /// It receives what is sent to its address.
-    Addressee,
-    /// It sees the connection's frames, or guesses its number.
-    Observer,
-    /// It is the connection's peer.
+    /// Only the address.
+    OffPath,
+    /// It receives packets sent to its address.
+    OwnAddress,
+    /// It sees the connection's frames, or guesses the connection's number.
+    OnPath,
+    /// It is the peer of the connection.
     Peer,
 }
 
-/// What `docs/security.md` promises of answers, for every kind.
+/// The limits of answers in `docs/security.md`, for every kind of frame.
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
-fn a_stranger_gets_less_than_he_sends_and_nobody_much_more_for_a_hostile_frame() {
+fn replies_to_hostile_frames_are_not_amplified() {
     for cost in hostile_costs(if cfg!(debug_assertions) { 20 } else { 1_000 }) {
         let Cost { name, sender, bytes, ns, answers, answer_bytes } = cost;
         let amplification = answer_bytes / bytes as f64;
         println!("| {name} | {sender:?} | {bytes} | {ns:.0} | {answers:.2} | {amplification:.2} |");
         let (most, frames) = match sender {
-            Hostile::Stranger => (0.9, 1.0),
-            Hostile::Addressee | Hostile::Observer => (1.3, 1.0),
-            // NACKs for a trailer, which are shorter, and ACKs.
+            Hostile::OffPath => (0.9, 1.0),
+            Hostile::OwnAddress | Hostile::OnPath => (1.3, 1.0),
+            // For a trailer, NACKs, which are shorter, and ACKs.
             Hostile::Peer => (3.0, 3.3),
         };
         assert!(amplification <= most && answers <= frames && ns > 0.0, "{cost:?}");
     }
 }
 
-/// Frames of a batch.
+/// The number of frames per batch.
 const BATCH: usize = 64;
-/// The largest that a frame of 4,096 bytes has room for.
+/// The maximum for frame buffers of 4,096 bytes.
 const MTU: u32 = 4_082;
-/// Time from one batch to the next, by the endpoints' clock.
+/// The time between batches on the endpoints' clock.
 const STEP_PS: u64 = 20_000_000;
-/// A key to measure with.
+/// A key for the measurement.
 const KEY: &str = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243";
 
 fn host(number: u8) -> Peer {
     Peer { address: [10, 0, 0, number].into(), mac: [2, 0, 0, 0, 0, number] }
 }
 
-/// An endpoint under attack, with one honest connection, and one of the attacker's if it takes plain ones.
+/// An attacked endpoint with one honest connection, and one of the attacker unless keys are
+/// required.
 struct Victim {
     network: MemoryNetwork,
     endpoint: Endpoint<MemoryDevice>,
@@ -81,11 +82,11 @@ struct Victim {
     now: Time,
     /// The number of the honest connection at the endpoint.
     honest: u32,
-    /// The endpoint's terms for the attacker's connection.
+    /// The endpoint's Accept for the attacker's connection.
     own: Accept,
-    /// The Connect that those answer.
-    asked: Connect,
-    /// The server's tag, and the secret of a listed key, as far as the attacker's Connects show them.
+    /// The attacker's Connect.
+    request: Connect,
+    /// The server's tag, and the tags of a listed key, if the attacker's Connects include them.
     tag: Option<ConnectTag>,
     peers: Option<(PeerTags, PublicKey)>,
 }
@@ -105,10 +106,10 @@ impl Victim {
         };
         let (client, endpoint) = (endpoint(1), endpoint(2));
         let attacker = network.attach(host(3).mac);
-        let (arrivals, asked) = (Vec::with_capacity(4 * BATCH), connect([0; 16]));
+        let (arrivals, request) = (Vec::with_capacity(4 * BATCH), connect([0; 16]));
         let (now, honest, own) = (Time::ZERO, 0, Accept::default());
         let mut victim =
-            Self { network, endpoint, client, attacker, arrivals, now, honest, own, asked, tag, peers: None };
+            Self { network, endpoint, client, attacker, arrivals, now, honest, own, request, tag, peers: None };
         victim.client.connect(Time::ZERO, host(2), None).expect("a free slot");
         victim.honest = loop {
             victim.step();
@@ -117,14 +118,14 @@ impl Victim {
                 break connection.raw();
             }
         };
-        victim.learn_token();
+        victim.request_token();
         if !sealed {
             victim.open();
         }
         victim
     }
 
-    /// Lets what was sent arrive.
+    /// Delivers the frames that were sent.
     fn step(&mut self) {
         self.attacker.flush().expect("memory");
         self.now = self.now.after(STEP_PS);
@@ -132,7 +133,7 @@ impl Victim {
         self.endpoint.poll(self.now);
     }
 
-    /// Lets the clients that wait for a key exchange have their answers.
+    /// Completes pending key exchanges of clients.
     fn settle(&mut self) {
         const EXCHANGE_PS: u64 = 1_000_000_000;
         for _ in 0..16 {
@@ -142,17 +143,17 @@ impl Victim {
         }
     }
 
-    /// Asks for a token, as anybody can who receives at his address.
-    fn learn_token(&mut self) {
-        self.send(&Forged::Connect(self.asked, 0));
+    /// Requests a token, as any host can that receives packets at its address.
+    fn request_token(&mut self) {
+        self.send(&Forged::Connect(self.request, 0));
         self.step();
         let Some(Body::Retry(Retry { token })) = self.answers().2 else { panic!("no Retry") };
-        self.asked = connect(token);
+        self.request = connect(token);
     }
 
-    /// Becomes a peer of an endpoint without keys.
+    /// Opens the attacker's connection to an endpoint without keys.
     fn open(&mut self) {
-        self.send(&Forged::Connect(self.asked, 0));
+        self.send(&Forged::Connect(self.request, 0));
         self.step();
         let Some(Body::Accept(accept)) = self.answers().2 else { panic!("no Accept") };
         self.own = accept;
@@ -167,17 +168,17 @@ impl Victim {
         self.attacker.flush().expect("memory");
         let frame = self.attacker.allocate().expect("a free frame");
         let space = self.attacker.frame_mut(&frame);
-        let shows = match (&self.peers, &self.tag) {
-            (Some((peers, victim)), _) => Shows::Key(peers, victim),
-            (None, Some(tag)) => Shows::Tag(tag),
-            (None, None) => Shows::Nothing,
+        let proof = match (&self.peers, &self.tag) {
+            (Some((peers, victim)), _) => Proof::Key(peers, victim),
+            (None, Some(tag)) => Proof::Tag(tag),
+            (None, None) => Proof::Nothing,
         };
-        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2), shows }.write(space, sent);
+        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2), proof }.write(space, sent);
         assert!(self.attacker.transmit(frame, bytes as u32).is_ok(), "the ring has room");
         bytes
     }
 
-    /// Frames and bytes that came back, and the last of them.
+    /// Returns the numbers of received frames and bytes, and the last frame.
     fn answers(&mut self) -> (u64, u64, Option<Body>) {
         let (mut frames, mut bytes, mut last) = (0, 0, None);
         self.attacker.flush().expect("memory");
@@ -195,8 +196,8 @@ impl Victim {
         (frames, bytes, last)
     }
 
-    /// Sends batches of a frame, each made anew by its number, and measures what the endpoint does.
-    fn suffer(&mut self, name: &'static str, sender: Hostile, batches: u64, make: impl Fn(u64) -> Forged) -> Cost {
+    /// Sends batches of frames, each created from its number, and measures the endpoint's reaction.
+    fn measure(&mut self, name: &'static str, sender: Hostile, batches: u64, make: impl Fn(u64) -> Forged) -> Cost {
         let (mut spent_ns, mut bytes, mut answers, mut answer_bytes) = (0, 0, 0, 0);
         for batch in 0..batches {
             for at in 0..BATCH as u64 {
@@ -233,49 +234,50 @@ fn connect(token: [u8; 16]) -> Connect {
     }
 }
 
-/// Measures every kind of hostile frame, `batches` of 64 each, against an endpoint with keys and one without.
+/// Measures every kind of hostile frame, `batches` of 64 each, with an endpoint with keys and one
+/// without.
 fn hostile_costs(batches: u64) -> Vec<Cost> {
     let mut costs = Vec::new();
     let mut victim = Victim::new(false);
-    let (honest, own, asked) = (victim.honest, victim.own, victim.asked);
-    let mut suffer =
-        |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
+    let (honest, own, request) = (victim.honest, victim.own, victim.request);
+    let mut measure =
+        |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.measure(name, sender, batches, make));
     let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });
-    suffer("of another protocol", Hostile::Stranger, &|_| Forged::Foreign);
-    suffer("corrupt", Hostile::Stranger, &|_| Forged::Corrupt);
-    suffer("of an unknown connection", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));
-    suffer("with another cookie", Hostile::Stranger, &|_| Forged::Plain(honest, 5, probe));
+    measure("of another protocol", Hostile::OffPath, &|_| Forged::Foreign);
+    measure("corrupt", Hostile::OffPath, &|_| Forged::Corrupt);
+    measure("of an unknown connection", Hostile::OffPath, &|_| Forged::Plain(0xffff, 5, probe));
+    measure("with another cookie", Hostile::OffPath, &|_| Forged::Plain(honest, 5, probe));
     let fresh = |at| Connect { cookie: at, ..connect([0; 16]) };
-    suffer("Connect", Hostile::Stranger, &|at| Forged::Connect(fresh(at), 0));
-    suffer("Connect again, with the token", Hostile::Addressee, &|_| Forged::Connect(asked, 0));
+    measure("Connect", Hostile::OffPath, &|at| Forged::Connect(fresh(at), 0));
+    measure("Connect again, with the token", Hostile::OwnAddress, &|_| Forged::Connect(request, 0));
     let of_peer = |body| Forged::Plain(own.connection, own.cookie, body);
     let data = Data { message_bytes: 3_400, payload_bytes: 3_400, ..Data::default() };
-    suffer("Data, repeated", Hostile::Peer, &|_| of_peer(Body::Data(data)));
-    suffer("Data beyond the window", Hostile::Peer, &|at| of_peer(Body::Data(Data { psn: 1 << 40 | at, ..data })));
-    suffer("trailer that reports many missing packets", Hostile::Peer, &|at| {
+    measure("Data, repeated", Hostile::Peer, &|_| of_peer(Body::Data(data)));
+    measure("Data beyond the window", Hostile::Peer, &|at| of_peer(Body::Data(Data { psn: 1 << 40 | at, ..data })));
+    measure("trailer that reports many missing packets", Hostile::Peer, &|at| {
         let section = Section::new(0, Section::MAX_BEHIND);
         of_peer(Body::Data(Data { psn: 100 + at % 100, trailer: true, section, ..Data::default() }))
     });
-    suffer("Ack of an unsent packet", Hostile::Peer, &|at| {
+    measure("Ack of an unsent packet", Hostile::Peer, &|at| {
         of_peer(Body::Ack(Ack { cumulative: at, bitmap: [u64::MAX; 4], ..Ack::default() }))
     });
-    suffer("Nack of an unsent packet", Hostile::Peer, &|psn| of_peer(Body::Nack(Nack { psn, ..Nack::default() })));
-    suffer("Probe", Hostile::Peer, &|_| of_peer(probe));
-    suffer("ProbeAck without a Probe", Hostile::Peer, &|token| {
+    measure("Nack of an unsent packet", Hostile::Peer, &|psn| of_peer(Body::Nack(Nack { psn, ..Nack::default() })));
+    measure("Probe", Hostile::Peer, &|_| of_peer(probe));
+    measure("ProbeAck without a Probe", Hostile::Peer, &|token| {
         of_peer(Body::ProbeAck(ProbeAck { token, ..ProbeAck::default() }))
     });
-    suffer("PullRequest for the maximum", Hostile::Peer, &|_| {
+    measure("PullRequest for the maximum", Hostile::Peer, &|_| {
         of_peer(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }))
     });
-    suffer("Pull of the maximum", Hostile::Peer, &|_| of_peer(Body::Pull(Pull { credit_bytes: u64::MAX })));
-    suffer("Accept of an open connection", Hostile::Peer, &|_| of_peer(Body::Accept(asked)));
-    suffer("Retry of an open connection", Hostile::Peer, &|at| of_peer(Body::Retry(Retry { token: [at as u8; 16] })));
+    measure("Pull of the maximum", Hostile::Peer, &|_| of_peer(Body::Pull(Pull { credit_bytes: u64::MAX })));
+    measure("Accept of an open connection", Hostile::Peer, &|_| of_peer(Body::Accept(request)));
+    measure("Retry of an open connection", Hostile::Peer, &|at| of_peer(Body::Retry(Retry { token: [at as u8; 16] })));
     let rekey = Rekey { generation: 1, ..Rekey::default() };
-    suffer("Rekey without keys", Hostile::Peer, &|_| of_peer(Body::Rekey(rekey)));
-    suffer("Reset under another cookie", Hostile::Stranger, &|_| {
+    measure("Rekey without keys", Hostile::Peer, &|_| of_peer(Body::Rekey(rekey)));
+    measure("Reset under another cookie", Hostile::OffPath, &|_| {
         Forged::Plain(honest, 5, Body::Reset(Reset { reason: 0 }))
     });
-    suffer("Close of an unknown connection", Hostile::Stranger, &|_| {
+    measure("Close of an unknown connection", Hostile::OffPath, &|_| {
         Forged::Plain(
             0xffff,
             5,
@@ -283,28 +285,29 @@ fn hostile_costs(batches: u64) -> Vec<Cost> {
         )
     });
     let mut victim = Victim::new(true);
-    let (honest, asked) = (victim.honest, victim.asked);
-    // First, while the limit lets them through. The token is for this connection and all its terms but `max_data`.
-    let exchange = |at| Forged::Connect(Connect { max_data: asked.max_data + at, ..asked }, CONNECT_BYTES);
+    let (honest, request) = (victim.honest, victim.request);
+    // Sent first, while the rate limit is not exceeded. The token is valid for this connection and
+    // all of its terms except `max_data`.
+    let exchange = |at| Forged::Connect(Connect { max_data: request.max_data + at, ..request }, CONNECT_BYTES);
     let key: PrivateKey = KEY.parse().expect("64 digits");
     let victims = key.public();
     victim.peers = Some((PeerTags::new(&Keys::new(key, Vec::new())), victims));
-    costs.push(victim.suffer("Connect with the token, and a key exchange", Hostile::Peer, 1, exchange));
-    costs.push(victim.suffer("the same, above the limit", Hostile::Peer, batches, exchange));
+    costs.push(victim.measure("Connect with the token, and a key exchange", Hostile::Peer, 1, exchange));
+    costs.push(victim.measure("the same, above the limit", Hostile::Peer, batches, exchange));
     victim.peers = None;
-    costs.push(victim.suffer("the same, without a listed key", Hostile::Addressee, batches, exchange));
+    costs.push(victim.measure("the same, without a listed key", Hostile::OwnAddress, batches, exchange));
     victim.settle();
     costs.push(
-        victim.suffer("Connect under the server's key", Hostile::Stranger, batches, |at| Forged::Connect(fresh(at), 0)),
+        victim.measure("Connect under the server's key", Hostile::OffPath, batches, |at| Forged::Connect(fresh(at), 0)),
     );
     victim.tag = None;
-    let mut suffer =
-        |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
-    suffer("Connect to a server with keys", Hostile::Stranger, &|at| Forged::Connect(fresh(at), CONNECT_BYTES));
-    suffer("plain, to a server with keys", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));
-    suffer("sealed, of an unknown connection", Hostile::Stranger, &|at| Forged::Sealed(0xffff, at, 64));
-    suffer("sealed, forged, 64 bytes", Hostile::Observer, &|at| Forged::Sealed(honest, 100 + at, 64));
-    suffer("sealed, forged, 3,400 bytes", Hostile::Observer, &|at| Forged::Sealed(honest, 100 + at, 3_400));
-    suffer("sealed, replayed", Hostile::Observer, &|_| Forged::Sealed(honest, 0, 3_400));
+    let mut measure =
+        |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.measure(name, sender, batches, make));
+    measure("Connect to a server with keys", Hostile::OffPath, &|at| Forged::Connect(fresh(at), CONNECT_BYTES));
+    measure("plain, to a server with keys", Hostile::OffPath, &|_| Forged::Plain(0xffff, 5, probe));
+    measure("sealed, of an unknown connection", Hostile::OffPath, &|at| Forged::Sealed(0xffff, at, 64));
+    measure("sealed, forged, 64 bytes", Hostile::OnPath, &|at| Forged::Sealed(honest, 100 + at, 64));
+    measure("sealed, forged, 3,400 bytes", Hostile::OnPath, &|at| Forged::Sealed(honest, 100 + at, 3_400));
+    measure("sealed, replayed", Hostile::OnPath, &|_| Forged::Sealed(honest, 0, 3_400));
     costs
 }

@@ -1,4 +1,5 @@
-//! What an interface really is, its addresses, its MTU, and who has it already: `spray send` and `spray recv` in two namespaces.
+//! The kind of an interface, its addresses, its MTU, and its other users: `spray send` and `spray
+//! recv` in two namespaces.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -12,17 +13,18 @@ use spray_tests::{shared_turn, spray};
 pub const BYTES: usize = 4 << 20;
 pub const PEER: &str = "10.78.0.2";
 
-/// Runs `ip` on a side; whether it did what was asked, which not every kernel can.
-fn tried(pair: &Pair, side: usize, arguments: &str) -> bool {
-    shown(pair, side, arguments).status.success()
+/// Runs `ip` on a side; returns whether it succeeded, because not every kernel supports each
+/// command.
+fn try_ip(pair: &Pair, side: usize, arguments: &str) -> bool {
+    ip_output(pair, side, arguments).status.success()
 }
 
 pub fn ip(pair: &Pair, side: usize, arguments: &str) {
-    let output = shown(pair, side, arguments);
+    let output = ip_output(pair, side, arguments);
     assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
 }
 
-pub fn shown(pair: &Pair, side: usize, arguments: &str) -> Output {
+pub fn ip_output(pair: &Pair, side: usize, arguments: &str) -> Output {
     pair.command(side, Path::new("ip")).args(arguments.split(' ')).output().unwrap()
 }
 
@@ -37,20 +39,21 @@ pub fn send(pair: &Pair, file: &Path, arguments: &str) -> Output {
     command.arg("send").arg(file).arg("--insecure").args(arguments.split(' ')).output().unwrap()
 }
 
-/// A sender that is not to begin.
+/// Returns the output of a sender that is expected to reject its arguments.
 fn refused(pair: &Pair, arguments: &str) -> Output {
     send(pair, &spray_test_support::root().join("Cargo.toml"), arguments)
 }
 
-/// Sends a file by these arguments to one that receives by those. Returns what both said.
-fn arrives(pair: &Pair, to: &str, from: &str) -> [String; 2] {
+/// Sends a file with the arguments `from` to a receiver with the arguments `to`. Returns the
+/// standard errors of both.
+fn transfer(pair: &Pair, to: &str, from: &str) -> [String; 2] {
     let folder = Folder::new();
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
     let mut receiver = receive(pair, 1, &out, to);
     let sent = send(pair, &file, from);
     assert!(sent.status.success() && receiver.end().success(), "{from}: {}", text(&sent.stderr));
     assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
-    [text(&sent.stderr), receiver.said()]
+    [text(&sent.stderr), receiver.stderr()]
 }
 
 /// Moves the address of side 0 from `eth0` to another interface.
@@ -61,7 +64,7 @@ fn move_address(pair: &Pair, to: &str) {
 }
 
 #[test]
-fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
+fn a_bridge_is_usable_by_itself_and_through_its_member() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("bridge").unwrap();
     ip(&pair, 0, "link add br0 type bridge");
@@ -70,8 +73,8 @@ fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
     move_address(&pair, "br0");
     let to = format!("--timeout 20 --to {PEER}");
     for (interface, mode) in [("eth0", "native"), ("br0", "generic")] {
-        let [said, _] = arrives(&pair, "--interface eth0", &format!("--interface {interface} {to}"));
-        assert!(said.contains(&format!("{interface}: {mode} XDP")), "{said}");
+        let [stderr, _] = transfer(&pair, "--interface eth0", &format!("--interface {interface} {to}"));
+        assert!(stderr.contains(&format!("{interface}: {mode} XDP")), "{stderr}");
     }
     let folder = Folder::new();
     let mut receiver = receive(&pair, 0, &inbox(&folder), "--interface eth0 --from 10.78.0.1");
@@ -81,13 +84,13 @@ fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
     assert!(sent.status.success() && receiver.end().success(), "{}", text(&sent.stderr));
 }
 
-/// Those on top of another interface, where the kernel has them.
+/// Interfaces on top of another one, of the kinds that the kernel supports.
 #[test]
-fn an_interface_on_another_works_and_its_address_does_not_below() {
+fn a_stacked_interface_works_and_its_address_is_rejected_below() {
     let Some(_turn) = shared_turn() else { return };
     for kind in ["macvlan mode private", "ipvlan mode l2", "vlan id 5"] {
         let pair = Pair::new("above").unwrap();
-        if !tried(&pair, 0, &format!("link add link eth0 name up0 type {kind}")) {
+        if !try_ip(&pair, 0, &format!("link add link eth0 name up0 type {kind}")) {
             continue;
         }
         let is_vlan = kind.starts_with("vlan");
@@ -100,39 +103,39 @@ fn an_interface_on_another_works_and_its_address_does_not_below() {
         }
         move_address(&pair, "up0");
         let to = format!("--timeout 20 --to {PEER}");
-        arrives(&pair, &format!("--interface {peer}"), &format!("--interface up0 {to}"));
+        transfer(&pair, &format!("--interface {peer}"), &format!("--interface up0 {to}"));
         let below = refused(&pair, &format!("--interface eth0 --from 10.78.0.1 {to}"));
-        let (said, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
+        let (stderr, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
         assert!(
-            below.status.code() == Some(2) && said.contains(&format!("belongs to up0 ({name}) on top of eth0")),
-            "{said}"
+            below.status.code() == Some(2) && stderr.contains(&format!("belongs to up0 ({name}) on top of eth0")),
+            "{stderr}"
         );
     }
 }
 
 #[test]
-fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
+fn unsupported_interfaces_are_named_before_anything_is_attached() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("unfit").unwrap();
     let unfit = |interface: &str, reasons: [&str; 2]| {
         let output = refused(&pair, &format!("--interface {interface} --to {PEER}"));
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(reasons.iter().all(|reason| said.contains(reason)) && said.contains("--device udp"), "{said}");
-        assert!(!said.contains("XDP,"), "{said}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(reasons.iter().all(|reason| stderr.contains(reason)) && stderr.contains("--device udp"), "{stderr}");
+        assert!(!stderr.contains("XDP,"), "{stderr}");
     };
     unfit("lo", ["lo is the loopback", "use a NIC"]);
     ip(&pair, 0, "tuntap add tun0 mode tun");
     ip(&pair, 0, "link set tun0 up");
     unfit("tun0", ["tun0 is an interface without Ethernet (tun)", "use a NIC"]);
-    if tried(&pair, 0, "link add link eth0 name up0 type ipvlan mode l3") {
+    if try_ip(&pair, 0, "link add link eth0 name up0 type ipvlan mode l3") {
         unfit("up0", ["up0 is an interface without Ethernet (ipvlan)", "use a NIC"]);
         ip(&pair, 0, "link del up0");
     }
-    if tried(&pair, 0, "link add dummy0 type dummy") {
+    if try_ip(&pair, 0, "link add dummy0 type dummy") {
         unfit("dummy0", ["dummy0 is a dummy", "use a NIC"]);
     }
-    if tried(&pair, 0, "link add bond0 type bond") {
+    if try_ip(&pair, 0, "link add bond0 type bond") {
         ip(&pair, 0, "link set eth0 down");
         ip(&pair, 0, "link set eth0 master bond0");
         move_address(&pair, "bond0");
@@ -141,10 +144,10 @@ fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
     }
 }
 
-/// The first link-local address of a side's `eth0`.
+/// Returns the first link-local address of a side's `eth0`.
 fn link_local(pair: &Pair, side: usize) -> String {
-    let says = text(&shown(pair, side, "-o -6 address show dev eth0 scope link").stdout);
-    says.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
+    let listing = text(&ip_output(pair, side, "-o -6 address show dev eth0 scope link").stdout);
+    listing.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
 }
 
 #[test]
@@ -154,8 +157,8 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
     let (own, peer) = (link_local(&pair, 0), link_local(&pair, 1));
     let listens = format!("--interface eth0 --from {peer}");
     for from in [String::new(), format!(" --from {own}")] {
-        let [_, said] = arrives(&pair, &listens, &format!("--interface eth0 --timeout 20 --to {peer}{from}"));
-        assert!(said.contains(&own), "{said}");
+        let [_, stderr] = transfer(&pair, &listens, &format!("--interface eth0 --timeout 20 --to {peer}{from}"));
+        assert!(stderr.contains(&own), "{stderr}");
     }
     for (arguments, reason) in [
         (format!("--interface eth0 --to {peer}%eth0"), format!("give {peer} without %eth0")),
@@ -170,14 +173,14 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
     }
     for (peer, own) in [(PEER, "10.78.0.1"), ("192.168.5.2", "192.168.5.1"), ("fd00::2", "fd00::1")] {
         let listens = format!("--interface eth0 --from {peer}");
-        let [_, said] = arrives(&pair, &listens, &format!("--interface eth0 --to {peer}"));
-        assert!(said.contains(&format!("connected: {own}\n")), "{said}");
+        let [_, stderr] = transfer(&pair, &listens, &format!("--interface eth0 --to {peer}"));
+        assert!(stderr.contains(&format!("connected: {own}\n")), "{stderr}");
     }
 }
 
-/// An IPv6 address is tentative for as long as there is no link.
+/// An IPv6 address is tentative while the link is down.
 #[test]
-fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
+fn a_link_that_comes_up_later_reaches_an_ipv6_peer() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("tentative").unwrap(), Folder::new());
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
@@ -185,7 +188,7 @@ fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
     for side in [0, 1] {
         ip(&pair, side, &format!("address add fd00::{}/64 dev eth0", side + 1));
     }
-    assert!(text(&shown(&pair, 0, "-6 address show dev eth0").stdout).contains("tentative"));
+    assert!(text(&ip_output(&pair, 0, "-6 address show dev eth0").stdout).contains("tentative"));
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(&pair, &file, "--interface eth0 --to fd00::2 --timeout 30"));
         std::thread::sleep(Duration::from_millis(1500));
@@ -196,8 +199,9 @@ fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
     });
 }
 
-/// Sends 24 MiB in 2 s, with further arguments, and calls `change` in the meantime. Returns whether all arrived, and what both sides said.
-pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2]) {
+/// Sends 24 MiB in 2 s, with further arguments, and calls `change` meanwhile. Returns whether all
+/// arrived, and the standard errors of both sides.
+pub fn transfer_during(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2]) {
     static PAIRS: AtomicUsize = AtomicUsize::new(0);
     let pair = Pair::new(&format!("meanwhile{}-", PAIRS.fetch_add(1, Ordering::Relaxed))).unwrap();
     let folder = Folder::new();
@@ -218,31 +222,31 @@ pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2
         assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
     }
     receiver.end();
-    (both, [text(&sent.stderr), receiver.said()])
+    (both, [text(&sent.stderr), receiver.stderr()])
 }
 
-/// The MTU of `sides` becomes `mtu` in the meantime.
+/// As [`transfer_during`], with a change of the MTU of `sides` to `mtu`.
 fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
-    meanwhile("", |pair| sides.iter().for_each(|&side| ip(pair, side, &format!("link set eth0 mtu {mtu}"))))
+    transfer_during("", |pair| sides.iter().for_each(|&side| ip(pair, side, &format!("link set eth0 mtu {mtu}"))))
 }
 
 #[test]
-fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
+fn a_smaller_mtu_is_reported_and_a_larger_one_has_no_effect() {
     let Some(_turn) = shared_turn() else { return };
     let changed = "the MTU of eth0 has decreased from 3498 to 1400";
-    // What the kernel copies to the wire, no MTU of this side cuts.
-    let (arrived, [said, _]) = with_mtu(&[0], 1400);
-    assert!(arrived && said.contains(changed), "{said}");
+    // The MTU of the sender does not limit frames that the kernel copies to the wire.
+    let (arrived, [stderr, _]) = with_mtu(&[0], 1400);
+    assert!(arrived && stderr.contains(changed), "{stderr}");
     for sides in [&[1][..], &[0, 1]] {
         let (arrived, [sender, receiver]) = with_mtu(sides, 1400);
         assert!(!arrived && sender.contains("packets of up to 3498 bytes no longer arrive"), "{sender}");
         assert!(receiver.contains(changed) && sender.contains(changed) == (sides.len() == 2), "{sender}{receiver}");
     }
-    let (arrived, said) = with_mtu(&[0, 1], 3506);
-    assert!(arrived && !said.concat().contains("MTU"), "{said:?}");
+    let (arrived, outputs) = with_mtu(&[0, 1], 3506);
+    assert!(arrived && !outputs.concat().contains("MTU"), "{outputs:?}");
 }
 
-/// A further namespace, gone once it is dropped.
+/// An additional namespace, removed when dropped.
 pub struct Namespace(pub String);
 
 impl Namespace {
@@ -260,19 +264,20 @@ impl Drop for Namespace {
 }
 
 #[test]
-fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
+fn the_user_of_an_interface_is_named_and_another_interface_works() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder, out) = (Pair::new("second").unwrap(), Folder::new(), Folder::new());
     let mut first = receive(&pair, 0, out.path(), "--interface eth0");
     let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
-    let (said, pid) = (text(&second.stderr), first.0.id());
-    assert_eq!(second.status.code(), Some(2), "{said}");
+    let (stderr, pid) = (text(&second.stderr), first.0.id());
+    assert_eq!(second.status.code(), Some(2), "{stderr}");
     for part in ["`steer`, held by spray (process ", &format!("`kill {pid}`"), "`bpftool link detach id "] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
     }
-    // As a container has it: in one namespace the kernel would answer for both addresses by either interface.
+    // As in a container: within one namespace the kernel would answer for both addresses on either
+    // interface.
     let beside = Namespace::new("beside");
-    if tried(&pair, 0, &format!("link add beside link eth0 netns {} type macvlan mode bridge", beside.0)) {
+    if try_ip(&pair, 0, &format!("link add beside link eth0 netns {} type macvlan mode bridge", beside.0)) {
         ip(&pair, 0, &format!("-n {} address add 10.78.0.3/24 dev beside", beside.0));
         ip(&pair, 0, &format!("-n {} link set beside up", beside.0));
         let (out, program) = (inbox(&folder), spray().get_program().to_owned());
@@ -281,30 +286,30 @@ fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_
         sender.args(["netns", "exec", &beside.0]).arg(program).arg("send").arg(payload(&folder, BYTES));
         let sent =
             sender.args(["--insecure", "--interface", "beside", "--to", PEER, "--timeout", "20"]).output().unwrap();
-        assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.said());
+        assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.stderr());
     }
     let file = payload(&folder, BYTES);
     let mut sender = pair.command(1, Path::new(spray().get_program()));
     let sent = sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--to", "10.78.0.1"]).output();
     let sent = sent.unwrap();
-    assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.said());
+    assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.stderr());
 }
 
 #[test]
-fn a_program_that_somebody_detaches_ends_a_receiver_that_would_hear_nothing_more() {
+fn a_detached_program_ends_the_receiver() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("detached").unwrap(), Folder::new());
     let mut receiver = receive(&pair, 1, folder.path(), "--interface eth0 --keep");
     detach_programs(receiver.0.id()).unwrap();
     let ended = receiver.end();
-    let said = receiver.said();
-    assert!(ended.code() == Some(1) && said.contains("spray's XDP program was detached"), "{ended}: {said}");
+    let stderr = receiver.stderr();
+    assert!(ended.code() == Some(1) && stderr.contains("spray's XDP program was detached"), "{ended}: {stderr}");
 }
 
 #[test]
-fn what_the_kernel_knew_of_a_neighbour_long_ago_is_asked_anew() {
+fn a_stale_neighbour_entry_is_resolved_again() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("stale").unwrap();
     ip(&pair, 0, &format!("neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud stale"));
-    arrives(&pair, "--interface eth0", &format!("--interface eth0 --to {PEER}"));
+    transfer(&pair, "--interface eth0", &format!("--interface eth0 --to {PEER}"));
 }

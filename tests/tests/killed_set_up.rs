@@ -1,4 +1,5 @@
-//! Set-ups that are killed at any moment: `spray clean` removes all that they left, and nothing of others.
+//! Set-ups that are killed at arbitrary times: `spray clean` removes everything that they left, and
+//! nothing of other processes.
 #![expect(clippy::disallowed_methods, reason = "when real processes are killed is what is tested")]
 
 use std::collections::BTreeSet;
@@ -10,28 +11,29 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
 use spray_test_support::Folder;
+use spray_tests::bpf_objects::BpfObjects;
 use spray_tests::deployment::run;
 use spray_tests::machines::Machines;
-use spray_tests::remains::Remains;
 use spray_tests::running::{PATIENCE, Running, wait_until};
 use spray_tests::{assert_sound, namespaces_of, run_on, scenarios, small, spray, testbed, turn};
 
-/// Moments of a set-up at which it is killed.
+/// The number of times at which a set-up is killed.
 const MOMENTS: u32 = 10;
 
-/// A field of `/proc/PID/status`, if the process is there.
+/// Returns a field of `/proc/PID/status`, if the process exists.
 fn status(process: u32, field: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_string()))
 }
 
-/// Whether a process is over, with all its threads: another parent may not have asked for its exit code yet.
+/// Returns whether a process has ended, with all its threads: a zombie may remain until its parent
+/// waits for it.
 fn is_over(process: u32) -> bool {
     let state = status(process, "State:");
     state.is_none_or(|state| state.starts_with('Z')) && status(process, "Threads:").is_none_or(|count| count == "1")
 }
 
-/// The child processes of this process.
+/// Returns the child processes of this process.
 fn children(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -39,91 +41,95 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 fn signal(process: u32, signal: Signal) {
-    // It may have ended.
+    // Fails if it has ended.
     let _ = kill(Pid::from_raw(process as i32), signal);
 }
 
-/// Starts a command, and kills it and its child after some time, or when it has ended. Returns both, what they held, and how long it took.
-fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Remains, Duration) {
-    let mut remains = Remains::before();
+/// Starts a command, and kills it and its child after some time, or when it has ended. Returns
+/// both, their objects, and the elapsed time.
+fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, BpfObjects, Duration) {
+    let mut bpf_objects = BpfObjects::before();
     let begun = Instant::now();
     let mut running = Running(command.spawn().unwrap());
     let first = running.0.id();
     let mut all = BTreeSet::from([first]);
     while begun.elapsed() < patience && running.is_running() {
         all.extend(children(first));
-        all.iter().for_each(|&process| remains.note(process));
+        all.iter().for_each(|&process| bpf_objects.note(process));
         std::thread::sleep(Duration::from_millis(5));
     }
     let took = begun.elapsed();
-    // It starts no other meanwhile.
+    // While stopped it cannot start another child.
     signal(first, Signal::SIGSTOP);
     all.extend(children(first));
-    all.iter().for_each(|&process| remains.note(process));
+    all.iter().for_each(|&process| bpf_objects.note(process));
     all.iter().for_each(|&process| signal(process, Signal::SIGKILL));
     running.end();
     wait_until("the processes to end", || all.iter().all(|&process| is_over(process)));
-    (all, remains, took)
+    (all, bpf_objects, took)
 }
 
-/// Kills what `command` starts at several moments until it has ended, or until `most`; after each `clean` removes what is left. `gone`
-/// says what else must hold then.
-fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
+/// Kills the processes of `command` at several times until it has ended, or until `most`; after
+/// each `clean` removes the remains. `check` checks further conditions.
+fn kill_at_moments(mut command: Command, most: Duration, check: impl Fn()) {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut whole = most;
-    // The first one measures how long it takes.
+    // The first one measures the duration.
     for moment in (0..=MOMENTS).rev() {
-        let (all, remains, took) = killed_after(&mut command, whole * moment / MOMENTS);
+        let (all, bpf_objects, took) = killed_after(&mut command, whole * moment / MOMENTS);
         whole = if moment == MOMENTS { took } else { whole };
         let left: usize = all.iter().map(|&process| namespaces_of(process).len()).sum();
-        let (code, said, errors) = run(&["clean"]);
+        let (code, stdout, errors) = run(&["clean"]);
         assert_eq!(code, 0, "{errors}");
-        eprintln!("after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {said}", remains.counts());
+        eprintln!(
+            "after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {stdout}",
+            bpf_objects.counts()
+        );
         for process in all {
             assert_eq!(namespaces_of(process), [""; 0], "after {took:?}");
             let files = fs::read_dir("/etc/netns").into_iter().flatten().flatten();
             let mut names = files.map(|entry| entry.file_name().into_string().unwrap());
             assert!(!names.any(|name| name.starts_with(&format!("spray-{process}-"))), "after {took:?}");
         }
-        remains.assert_gone();
-        gone();
+        bpf_objects.assert_gone();
+        check();
     }
 }
 
 #[test]
-fn a_run_that_is_killed_while_it_sets_up_leaves_nothing_after_clean_and_others_stay() {
+fn a_run_killed_during_set_up_leaves_nothing_and_others_are_unaffected() {
     let Some(_turn) = turn() else { return };
     let scenario = small("64 KiB", "");
     let other = testbed(&scenario);
     let folder = Folder::new();
     let mut command = spray();
     command.arg("run").arg(scenarios().join("demo-healthy.toml")).arg("--out").arg(folder.path());
-    // Then it has begun to send.
-    killed(command, Duration::from_secs(1), || {});
+    // By then it has started to send.
+    kill_at_moments(command, Duration::from_secs(1), || {});
     assert_eq!(namespaces_of(std::process::id()).len(), 5);
     assert_sound(&run_on(&other, &scenario, BalancerKind::Reps).unwrap());
 }
 
 #[test]
-fn a_fabric_that_is_killed_while_it_sets_up_leaves_nothing_after_clean() {
+fn a_fabric_killed_during_set_up_leaves_nothing_after_clean() {
     let Some(_turn) = turn() else { return };
     let name = format!("early-{}", std::process::id());
     let mut command = spray();
     command.arg("up").arg(scenarios().join("pod.toml")).args(["--name", &name, "-q"]);
-    killed(command, PATIENCE, || assert!(!spray_switch::control(&name).exists()));
+    kill_at_moments(command, PATIENCE, || assert!(!spray_switch::control(&name).exists()));
 }
 
 #[test]
-fn switches_that_are_killed_while_they_are_set_up_leave_the_interfaces_as_they_were() {
+fn switches_killed_during_set_up_leave_the_interfaces_unchanged() {
     let Some(_turn) = turn() else { return };
     let machines = Machines::new("early");
     let mut command = spray();
     command.args(machines.arguments());
-    killed(command, PATIENCE, || machines.assert_as_it_was());
+    kill_at_moments(command, PATIENCE, || machines.assert_as_it_was());
 }
 
 #[test]
-fn two_runs_at_once_do_not_see_each_other() {
+fn two_concurrent_runs_do_not_interfere() {
     let Some(_turn) = turn() else { return };
     let folders = [Folder::new(), Folder::new()];
     let mut both = folders.each_ref().map(|folder| {
@@ -133,7 +139,7 @@ fn two_runs_at_once_do_not_see_each_other() {
         Running(command.spawn().unwrap())
     });
     for running in &mut both {
-        assert!(running.end().success(), "{}", running.said());
+        assert!(running.end().success(), "{}", running.stderr());
     }
     both.iter().for_each(|running| assert_eq!(namespaces_of(running.0.id()), [""; 0]));
 }

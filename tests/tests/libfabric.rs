@@ -1,4 +1,4 @@
-//! The libfabric provider: libfabric's own programs, as they come, over it.
+//! The libfabric provider with libfabric's own unmodified programs.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -14,7 +14,7 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, wait_until};
 use spray_tests::{provider, shared_turn};
 
-/// Whether libfabric's programs are there. If not, the calling test skips.
+/// Returns whether libfabric's programs are installed. If not, the calling test skips.
 fn has_programs() -> bool {
     let found = ["fi_pingpong", "fi_info"].iter().all(|name| Command::new(name).arg("-h").output().is_ok());
     if !found {
@@ -36,18 +36,19 @@ fn pingpong(rest: &[&str]) -> Command {
     command
 }
 
-/// What a process that has ended said: on standard output, and on standard error.
-fn said(running: &mut Running) -> (String, String) {
+/// Returns standard output and standard error of a process that has ended.
+fn outputs(running: &mut Running) -> (String, String) {
     let mut lines = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut lines).unwrap();
-    (lines, running.said())
+    (lines, running.stderr())
 }
 
-/// Whether a process ended well, and what it said.
+/// Whether a process succeeded, and its output.
 type End = (bool, String, String);
 
-/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one finds it. Returns the server, and how that client ended.
-fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
+/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one connects. Returns
+/// the server, and the result of that client.
+fn connect_pair(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
     let mut serving = start(1, pingpong(rest));
     let mut answer = None;
     wait_until("the client to find the server", || {
@@ -55,7 +56,7 @@ fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]
         command.arg(server.to_string());
         let mut client = start(0, command);
         let ended = client.end();
-        let (lines, errors) = said(&mut client);
+        let (lines, errors) = outputs(&mut client);
         let is_early = errors.contains("Connection refused") && serving.is_running();
         answer = Some((ended.success(), lines, errors));
         !is_early
@@ -63,18 +64,18 @@ fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]
     (serving, answer.unwrap())
 }
 
-/// As [`meet`], and waits for the end of the server.
-fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [End; 2] {
-    let (mut serving, client) = meet(start, server, rest);
+/// As [`connect_pair`], and waits for the end of the server.
+fn run_pair(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [End; 2] {
+    let (mut serving, client) = connect_pair(start, server, rest);
     let ended = serving.end();
-    let (lines, errors) = said(&mut serving);
+    let (lines, errors) = outputs(&mut serving);
     [client, (ended.success(), lines, errors)]
 }
 
-/// Sizes of `-S all`: from no byte to 6 MiB.
+/// The number of sizes of `-S all`, from 0 bytes to 6 MiB.
 const SIZES: usize = 46;
 
-/// Checks that both ends have figures for so many sizes, and no errors.
+/// Checks that both ends have figures for this number of sizes, and no errors.
 fn check(ends: &[End], sizes: usize) {
     for (is_well, lines, errors) in ends {
         let figures = lines.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).count();
@@ -83,7 +84,7 @@ fn check(ends: &[End], sizes: usize) {
 }
 
 #[test]
-fn pingpong_runs_as_it_comes() {
+fn pingpong_runs_unmodified() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -93,7 +94,7 @@ fn pingpong_runs_as_it_comes() {
     assert!(text(&info.stdout).contains("domain: eth0\n"), "{}", text(&info.stdout));
     let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
     for kind in ["msg", "tagged"] {
-        let ends = play(start, Pair::address(1, false), &["-m", kind, "-S", "all", "-I", "3"]);
+        let ends = run_pair(start, Pair::address(1, false), &["-m", kind, "-S", "all", "-I", "3"]);
         check(&ends, SIZES);
     }
 }
@@ -106,14 +107,14 @@ fn pingpong_runs_over_many_paths() {
     }
     let routers = Routers::new().unwrap();
     let start = |side, mut command: Command| Running(routers.run_in(side, || command.spawn()).unwrap().unwrap());
-    let ends = play(start, Routers::address(1, 0).into(), &["-S", "1048576", "-I", "8"]);
+    let ends = run_pair(start, Routers::address(1, 0).into(), &["-S", "1048576", "-I", "8"]);
     check(&ends, 1);
-    // The kernel's routers carried it.
+    // The traffic passed the kernel's routers.
     assert!(routers.bytes().unwrap() > 8 << 20);
 }
 
 #[test]
-fn keys_decide_who_talks() {
+fn only_hosts_with_listed_keys_connect() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -129,14 +130,15 @@ fn keys_decide_who_talks() {
         Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
     };
     let (server, size) = (Pair::address(1, false), ["-S", "65536", "-I", "5"]);
-    check(&play(|side, command| start(side, command, &keys[0]), server, &size), 1);
-    // The server goes on waiting.
-    let (_serving, (is_well, _, errors)) = meet(|side, command| start(side, command, &keys[side]), server, &size);
+    check(&run_pair(|side, command| start(side, command, &keys[0]), server, &size), 1);
+    // The server continues to wait.
+    let (_serving, (is_well, _, errors)) =
+        connect_pair(|side, command| start(side, command, &keys[side]), server, &size);
     assert!(!is_well && errors.contains("has another key than expected"), "{errors}");
 }
 
 #[test]
-fn without_keys_it_takes_consent() {
+fn without_keys_explicit_consent_is_required() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -146,12 +148,12 @@ fn without_keys_it_takes_consent() {
         command.env_remove("FI_SPRAY_INSECURE");
         Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
     };
-    let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, Pair::address(1, false), &["-I", "1"]);
+    let [(client_is_well, ..), (server_is_well, _, errors)] = run_pair(start, Pair::address(1, false), &["-I", "1"]);
     assert!(!client_is_well && !server_is_well && errors.contains("set FI_SPRAY_INSECURE=1"), "{errors}");
 }
 
 #[test]
-fn an_interface_that_is_taken_is_refused() {
+fn an_interface_in_use_is_rejected() {
     let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
@@ -160,6 +162,6 @@ fn an_interface_that_is_taken_is_refused() {
     let server = Pair::address(1, false);
     let _taken = pair.run_in(1, || Host::open(Pair::INTERFACE)).unwrap().unwrap();
     let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
-    let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, server, &["-I", "1"]);
+    let [(client_is_well, ..), (server_is_well, _, errors)] = run_pair(start, server, &["-I", "1"]);
     assert!(!client_is_well && !server_is_well && errors.contains("interface eth0 is in use"), "{errors}");
 }

@@ -1,4 +1,4 @@
-//! Commands under limits of processes: few threads, and few open files.
+//! Commands with limits on processes: few threads, and few open files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use spray_tests::{scenarios, shared_turn, spray};
 
 use super::interfaces::{PEER, send};
 
-/// A cgroup that bounds its processes and threads.
+/// A cgroup that limits its processes and threads.
 struct Pids(PathBuf);
 
 impl Pids {
-    /// `None` where this machine has none that tests may use, which it says.
+    /// Returns `None`, and reports a skip, if this machine has no cgroup that tests may use.
     fn new() -> Option<Self> {
         let root = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].iter().find(|root| fs::metadata(root).is_ok());
         let this = Self(Path::new(root?).join(format!("spray-test-{}", std::process::id())));
@@ -22,7 +22,7 @@ impl Pids {
         made.inspect_err(|_| skip("no cgroup with pids.max")).ok().map(|()| this)
     }
 
-    /// The command with at most `limit` threads.
+    /// Returns the command with at most `limit` threads.
     fn command(&self, pair: &Pair, limit: u32, arguments: &[&str]) -> Command {
         let folder = self.0.display();
         let script = format!("echo $$ > {folder}/cgroup.procs && echo {limit} > {folder}/pids.max && exec \"$@\"");
@@ -39,7 +39,7 @@ impl Drop for Pids {
 }
 
 #[test]
-fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
+fn without_threads_commands_use_fewer_or_fail_with_one_line() {
     let Some(_turn) = shared_turn() else { return };
     let Some(pids) = Pids::new() else { return };
     let (pair, folder) = (Pair::new("threads").unwrap(), Folder::new());
@@ -62,10 +62,10 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
             );
             let process = running.0.id();
             let ended = running.end();
-            let said = running.said();
-            assert!(!said.contains("--help"), "{said}");
-            let what = format!("{limit} threads, {arguments:?}: {ended}: {said}");
-            assert!(matches!(ended.code(), Some(0..=2)) && !said.contains("panicked"), "{what}");
+            let stderr = running.stderr();
+            assert!(!stderr.contains("--help"), "{stderr}");
+            let what = format!("{limit} threads, {arguments:?}: {ended}: {stderr}");
+            assert!(matches!(ended.code(), Some(0..=2)) && !stderr.contains("panicked"), "{what}");
             let left = text(&Command::new("ip").args(["netns", "list"]).output().unwrap().stdout);
             assert!(!left.contains(&format!("spray-{process}-")), "{what} leaves {left}");
             let _ = fs::remove_dir_all(&out);
@@ -73,27 +73,28 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
     }
 }
 
-/// As root of a user namespace, which has limits of its own.
+/// As root of a user namespace with separate limits.
 #[test]
-fn without_network_namespaces_a_run_ends_by_a_sentence() {
+fn without_network_namespaces_a_run_fails_with_one_line() {
     let Some(_turn) = shared_turn() else { return };
     let (scenario, folder) = (scenarios().join("demo-healthy.toml").display().to_string(), Folder::new());
     let none = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
-    for (kind, code, says) in [("-Urmn", 1, "limited by /proc/sys/user/max_net_namespaces"), ("-Urm", 2, "run as root")]
+    for (kind, code, expected) in
+        [("-Urmn", 1, "limited by /proc/sys/user/max_net_namespaces"), ("-Urm", 2, "run as root")]
     {
         let mut command = Command::new("unshare");
         command.args([kind, "sh", "-c", none, "sh"]).arg(spray().get_program());
         let output = command.args(["run", &scenario, "--out", &folder.join("runs")]).output().unwrap();
-        let said = text(&output.stderr);
-        if said.contains("unshare: unshare failed") {
+        let stderr = text(&output.stderr);
+        if stderr.contains("unshare: unshare failed") {
             return skip("this kernel has no user namespaces");
         }
-        assert!(output.status.code() == Some(code) && said.contains(says), "{kind}: {}: {said}", output.status);
+        assert!(output.status.code() == Some(code) && stderr.contains(expected), "{kind}: {}: {stderr}", output.status);
     }
 }
 
 #[test]
-fn a_small_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
+fn a_low_soft_limit_of_open_files_is_raised_and_a_hard_one_is_reported() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("files").unwrap();
     let folder = Folder::new();
@@ -110,17 +111,17 @@ fn a_small_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
     let receives = ["recv", "--insecure", "--interface", "eth0", "--out", out.to_str().unwrap()];
     let mut receiver = limited("S", &receives).listening();
     let sent = send(&pair, &many, &format!("--interface eth0 --to {PEER}"));
-    assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.said());
+    assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.stderr());
     assert_eq!(fs::read_dir(out.join("many")).unwrap().count(), 500);
     let scenario = scenarios().join("demo-healthy.toml").display().to_string();
     let run = ["run", &scenario, "--out", &folder.join("runs")];
     for (arguments, needed) in [(&receives[..], "384"), (&run, "232")] {
         let mut hard = limited("", arguments);
         let ended = hard.end();
-        let said = hard.said();
+        let stderr = hard.stderr();
         let named = format!("this process may open 64 files, and needs {needed}");
-        assert!(ended.code() == Some(2) && said.contains(&named), "{ended}: {said}");
+        assert!(ended.code() == Some(2) && stderr.contains(&named), "{ended}: {stderr}");
     }
     let mut soft = limited("S", &run);
-    assert!(soft.end().success(), "{}", soft.said());
+    assert!(soft.end().success(), "{}", soft.stderr());
 }

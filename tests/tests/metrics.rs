@@ -1,4 +1,4 @@
-//! `--metrics`: what a receiver counts reaches Prometheus, over the network that it receives on.
+//! `--metrics`: the counters of a receiver reach Prometheus, over the network on which it receives.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -13,43 +13,43 @@ use spray_tests::{shared_turn, spray, turn};
 
 const BYTES: usize = 16 << 20;
 
-/// What a server says; `None` while nobody answers.
-pub fn ask(address: impl ToSocketAddrs, path: &str) -> Option<String> {
-    let ask = || -> std::io::Result<String> {
+/// Returns the response of a server; `None` if no server answers.
+pub fn request(address: impl ToSocketAddrs, path: &str) -> Option<String> {
+    let request = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: spray\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    ask().ok()
+    request().ok()
 }
 
-/// Asks a server of the receiver's machine from the sender's.
+/// Requests a page of the receiver's machine from the sender's.
 pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
-    routers.run_in(0, || ask((Routers::address(1, 0), port), path)).unwrap()
+    routers.run_in(0, || request((Routers::address(1, 0), port), path)).unwrap()
 }
 
-/// The value of a line of metrics.
+/// Returns the value of a line of metrics.
 pub fn value(metrics: &str, name: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
 #[test]
-fn metrics_of_a_loopback_interface_that_is_down_are_refused() {
+fn metrics_on_a_loopback_interface_that_is_down_are_rejected() {
     let Some(_turn) = shared_turn() else { return };
     let namespace = format!("test-{}-lo", std::process::id());
     ip(&format!("netns add {namespace}"));
     for address in ["9464", "[::1]:9464"] {
         let mut command = Machines::command(&namespace, &spray().get_program().to_string_lossy());
         let output = command.args(["serve", "--device", "udp", "--insecure", "--metrics", address]).output().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains("`ip link set lo up`"), "{address}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains("`ip link set lo up`"), "{address}: {stderr}");
     }
     ip(&format!("netns del {namespace}"));
 }
 
-/// A receiver that goes on and on, and serves its metrics.
+/// Starts a receiver that runs permanently, and serves its metrics.
 fn receive(routers: &Routers, out: &Path) -> Running {
     let address = Routers::address(1, 0);
     let mut command = spray();
@@ -63,11 +63,11 @@ fn send(routers: &Routers, file: &Path) {
     command.arg("send").arg(file).args(["--insecure", "--interface", Routers::INTERFACE, "--to"]);
     command.arg(Routers::address(1, 0).to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut sending = Running(routers.run_in(0, || command.spawn()).unwrap().unwrap());
-    assert!(sending.end().success(), "{}", sending.said());
+    assert!(sending.end().success(), "{}", sending.stderr());
 }
 
 #[test]
-fn a_confined_receiver_serves_what_it_has_counted() {
+fn a_confined_receiver_serves_its_counters() {
     let Some(_turn) = turn() else { return };
     let (routers, folder) = (Routers::new().unwrap(), Folder::new());
     let _receiving = receive(&routers, &inbox(&folder));
@@ -78,7 +78,7 @@ fn a_confined_receiver_serves_what_it_has_counted() {
         metrics = get(&routers, 9464, "/metrics").unwrap_or_default();
         bytes(&metrics) >= BYTES as f64
     });
-    // The description of the file comes before it.
+    // The description of the file precedes it.
     assert!(bytes(&metrics) < BYTES as f64 + 10_000.0, "{metrics}");
     let data = value(&metrics, "spray_frames_total{direction=\"received\",kind=\"data\"}").unwrap();
     let packets = value(&metrics, "spray_receiver_packets_total").unwrap();
@@ -87,7 +87,7 @@ fn a_confined_receiver_serves_what_it_has_counted() {
 }
 
 #[test]
-fn prometheus_scrapes_it() {
+fn prometheus_scrapes_the_metrics() {
     let Some(_turn) = turn() else { return };
     if Command::new("prometheus").arg("--version").output().is_err() {
         skip("prometheus is not installed");
@@ -96,21 +96,21 @@ fn prometheus_scrapes_it() {
     let (routers, folder) = (Routers::new().unwrap(), Folder::new());
     let _receiving = receive(&routers, &inbox(&folder));
     let address = Routers::address(1, 0);
-    let told = include_str!("../../deploy/metrics/prometheus.yml").replace("127.0.0.1", &address.to_string());
+    let config = include_str!("../../deploy/metrics/prometheus.yml").replace("127.0.0.1", &address.to_string());
     let mut command = Command::new("prometheus");
-    command.arg(format!("--config.file={}", folder.file("prometheus.yml", told)));
+    command.arg(format!("--config.file={}", folder.file("prometheus.yml", config)));
     command.arg(format!("--storage.tsdb.path={}", folder.join("tsdb")));
     command.arg(format!("--web.listen-address={address}:9090")).stdout(Stdio::null()).stderr(Stdio::null());
     let _prometheus = Running(routers.run_in(1, || command.spawn()).unwrap().unwrap());
     send(&routers, &payload(&folder, BYTES));
-    // `[.., "16777300"]` is a sample of the query's answer.
-    let asked = |query: &str| -> Option<f64> {
+    // `[.., "16777300"]` is a sample in the response to the query.
+    let sample = |query: &str| -> Option<f64> {
         let answer = get(&routers, 9090, &format!("/api/v1/query?query={query}"))?;
         let json: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
         json["data"]["result"][0]["value"][1].as_str()?.parse().ok()
     };
-    wait_until("Prometheus to have all bytes", || {
-        asked("spray_receiver_bytes_total").is_some_and(|bytes| bytes >= BYTES as f64)
+    wait_until("Prometheus to record all bytes", || {
+        sample("spray_receiver_bytes_total").is_some_and(|bytes| bytes >= BYTES as f64)
     });
-    assert_eq!(asked("up"), Some(1.0));
+    assert_eq!(sample("up"), Some(1.0));
 }

@@ -1,4 +1,4 @@
-//! Packets of other programs on an interface that is taken over.
+//! Packets of other programs on an interface that `spray` uses.
 
 use std::net::UdpSocket;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
 #[test]
-fn datagrams_of_other_programs_to_our_ports_reach_them_beside_a_transfer() {
+fn datagrams_of_other_programs_on_our_ports_arrive_during_a_transfer() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new().unwrap(), Folder::new());
     let range = || std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "61440 61503");
@@ -40,11 +40,11 @@ fn datagrams_of_other_programs_to_our_ports_reach_them_beside_a_transfer() {
     }
     let file = payload(&folder, 4 << 20).display().to_string();
     let mut sender = start(0, &["send", &file, "--to", &address]);
-    assert!(sender.end().success() && receiver.end().success(), "{}{}", sender.said(), receiver.said());
+    assert!(sender.end().success() && receiver.end().success(), "{}{}", sender.stderr(), receiver.stderr());
     let doctor = pair.run_in(1, || spray().arg("doctor").output()).unwrap().unwrap();
-    let said = text(&doctor.stdout);
+    let stdout = text(&doctor.stdout);
     assert!(
-        said.contains("UDP ports") && said.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"),
-        "{said}"
+        stdout.contains("UDP ports") && stdout.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"),
+        "{stdout}"
     );
 }

@@ -1,4 +1,5 @@
-//! What a run says of its course: every byte has its time, no link carries more than it can, and both engines say the same.
+//! Time series of a run: every byte is counted once, no link exceeds its rate, and both engines
+//! agree.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
@@ -7,32 +8,33 @@ use spray_experiments::sim::Simulation;
 use spray_fabric::Node;
 use spray_tests::{in_time, parse, testbed, turn};
 
-/// How far the engines may be apart at any time, in per cent of all that is delivered: over six seeds an incast has up to 5.5.
+/// The maximum difference of the engines at any time, in per cent of all delivered bytes: over six
+/// seeds an incast differs by up to 5.5.
 const APART_PERCENT: f64 = 6.0;
 
 #[test]
 fn a_permutation_is_delivered_at_the_same_times_on_both_engines() {
-    alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", ""));
+    compare_engines(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", ""));
 }
 
 #[test]
 fn an_incast_is_delivered_at_the_same_times_on_both_engines() {
     let workload = "kind = \"incast\"\nreceiver = \"h0\"\nsenders = 7\nbytes = \"512 KiB\"\n";
-    alike(&leaf_spine(4, 4, workload, ""));
+    compare_engines(&leaf_spine(4, 4, workload, ""));
 }
 
 #[test]
-fn a_dead_cable_holds_up_the_same_bytes_on_both_engines() {
+fn a_dead_cable_delays_the_same_bytes_on_both_engines() {
     let dead = "[[link_event]]\nlink = \"leaf0->spine1\"\nat_us = 40\naction = \"silent-drop\"\n";
-    alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", dead));
+    compare_engines(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", dead));
 }
 
 #[test]
 fn sixty_four_hosts_deliver_at_the_same_times_on_both_engines() {
-    alike(&leaf_spine(8, 32, "kind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n", ""));
+    compare_engines(&leaf_spine(8, 32, "kind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n", ""));
 }
 
-/// Two leaves with so many spines and hosts each.
+/// Returns two leaves with this number of spines, and of hosts each.
 fn leaf_spine(spines: u32, hosts: u32, workload: &str, rest: &str) -> Scenario {
     parse(&format!(
         "name = \"over-time\"\nsample_us = 5\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\n\
@@ -40,44 +42,45 @@ fn leaf_spine(spines: u32, hosts: u32, workload: &str, rest: &str) -> Scenario {
     ))
 }
 
-/// Runs a scenario on both engines.
-fn alike(scenario: &Scenario) {
+/// Runs a scenario on both engines, and compares the series.
+fn compare_engines(scenario: &Scenario) {
     let Some(_turn) = turn() else { return };
     let testbed = testbed(scenario);
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
         let simulated = Simulation::new(scenario).run(balancer, scenario.seed, &[]).unwrap();
         let emulated = in_time(&testbed, scenario, balancer);
         for run in [&simulated, &emulated] {
-            is_physical(scenario, run);
+            check_series(scenario, run);
         }
         let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
-        let (apart, at_us) = apart(&emulated, &simulated);
-        let percent = apart * 100.0 / total as f64;
+        let (bytes, at_us) = difference(&emulated, &simulated);
+        let percent = bytes * 100.0 / total as f64;
         println!("{balancer}: at most {percent:.2} % apart, at {at_us:.0} us");
         assert!(percent <= APART_PERCENT, "{balancer}: {percent:.2} % apart at {at_us:.0} us");
     }
 }
 
-/// The most bytes by which two runs are apart at a time at which a bin of both ends, and when. Bins are longer in a longer run.
-fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
+/// Returns the maximum difference in bytes of two runs at a time at which bins of both end, and
+/// that time. Bins are longer in a longer run.
+fn difference(ours: &RunResult, other: &RunResult) -> (f64, f64) {
     let at = |time_ps: u64| {
         let place = other.delivered.binary_search_by_key(&time_ps, |(ps, _)| *ps).ok()?;
         Some(other.delivered[place].1 as f64)
     };
-    let apart = |(ps, bytes): &(u64, u64)| Some(((*bytes as f64 - at(*ps)?).abs(), *ps as f64 / 1e6));
-    let apart: Vec<_> = ours.delivered.iter().filter_map(apart).collect();
-    assert!(apart.len() > 8, "only {} times are those of both runs", apart.len());
-    apart.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+    let at_bin = |(ps, bytes): &(u64, u64)| Some(((*bytes as f64 - at(*ps)?).abs(), *ps as f64 / 1e6));
+    let differences: Vec<_> = ours.delivered.iter().filter_map(at_bin).collect();
+    assert!(differences.len() > 8, "only {} times are common to both runs", differences.len());
+    differences.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
-/// Checks sums to the byte, the end, and what links carry.
+/// Checks sums to the byte, the end, and the rates of links.
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
-fn is_physical(scenario: &Scenario, run: &RunResult) {
+fn check_series(scenario: &Scenario, run: &RunResult) {
     let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
     let (end_ps, delivered) = *run.delivered.last().unwrap();
     assert_eq!((run.delivered[0], delivered), ((0, 0), total), "{}", run.engine);
     let last_us = run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max);
-    assert!(end_ps as f64 / 1e6 >= last_us, "{}: it ends at {end_ps} ps of {last_us} us", run.engine);
+    assert!(end_ps as f64 / 1e6 >= last_us, "{}: the series ends at {end_ps} ps of {last_us} us", run.engine);
     let packet = u64::from(scenario.packet_bytes());
     let links = &scenario.network.links;
     let links = links.iter().filter(|link| matches!(link.to, Node::Host(_)));
@@ -96,7 +99,7 @@ fn is_physical(scenario: &Scenario, run: &RunResult) {
         let counters = &port.counters;
         let all = [counters.bytes, counters.queue_max, counters.marks, counters.trims, counters.drops()];
         assert_eq!(found, all, "{}: {}", run.engine, port.name);
-        // Elsewhere frames may pass out of order, and what the queue is wrong by comes on top.
+        // Elsewhere frames may pass out of order, and the error of the queue is added.
         let exact = run.engine == "sim" || !port.uplink;
         let most = (u128::from(samples.bin_ps) * u128::from(port.rate_bps) / 8_000_000_000_000) as u64 + packet;
         let busiest = samples.bins.iter().map(|bin| bin.sent_bytes).max().unwrap_or(0);

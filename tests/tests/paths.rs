@@ -8,18 +8,19 @@ use spray_tests::routers::Routers;
 use spray_tests::running::Running;
 use spray_tests::{spray, turn};
 
-/// A router answers as often as it is asked. By default Linux answers six at once, and then one a second.
+/// Disables the rate limit of ICMP. By default Linux answers six requests at once, and then one per
+/// second.
 const UNLIMITED: &str = "sysctl -qw net.ipv4.icmp_ratelimit=0";
 
 /// The routers, with `spray serve` at the far host.
-struct Place {
+struct Setup {
     routers: Routers,
     _serve: Running,
     folder: Folder,
 }
 
-impl Place {
-    /// With a key, which the server then wants.
+impl Setup {
+    /// Creates the routers; with `keyed` the server requires a key.
     fn new(keyed: bool) -> Self {
         let (routers, folder) = (Routers::new().unwrap(), Folder::new());
         (0..2).for_each(|side| routers.at_gateway(side, UNLIMITED).unwrap());
@@ -42,7 +43,7 @@ impl Place {
     }
 }
 
-/// The values of that state.
+/// Returns the values with this state.
 fn values<'a>(found: &'a Value, state: &str) -> Vec<&'a Value> {
     found["values"].as_array().unwrap().iter().filter(|value| value["state"] == state).collect()
 }
@@ -51,19 +52,19 @@ fn of_kind<'a>(found: &'a Value, kind: &str) -> Vec<&'a Value> {
     found["findings"].as_array().unwrap().iter().filter(|finding| finding["kind"] == kind).collect()
 }
 
-/// The values that findings of a kind are about.
+/// Returns the values that findings of a kind refer to.
 fn ports(found: &Value, kind: &str) -> Vec<u64> {
     let ports = of_kind(found, kind).into_iter().flat_map(|finding| finding["ports"].as_array().unwrap());
     ports.map(|port| port.as_u64().unwrap()).collect()
 }
 
-/// What is found, but for the routers' limits.
+/// Returns the kinds of findings, except rate limits of routers.
 fn kinds(found: &Value) -> Vec<&str> {
     let kinds = found["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].as_str().unwrap());
     kinds.filter(|kind| *kind != "limited").collect()
 }
 
-/// The spines that values take, in order and once each.
+/// Returns the spines that values take, sorted and without duplicates.
 fn spines(found: &Value) -> Vec<String> {
     let mut spines: Vec<String> =
         values(found, "arrives").iter().map(|v| v["hops"][1].as_str().unwrap().into()).collect();
@@ -73,12 +74,12 @@ fn spines(found: &Value) -> Vec<String> {
 }
 
 #[test]
-fn values_are_told_by_their_paths() {
+fn values_are_listed_with_their_paths() {
     let Some(_turn) = turn() else { return };
-    let place = Place::new(true);
-    let key = place.folder.path().join("key");
+    let setup = Setup::new(true);
+    let key = setup.folder.path().join("key");
     let keyed = ["--key", key.to_str().unwrap()];
-    let found = place.paths(&keyed);
+    let found = setup.paths(&keyed);
     assert_eq!(found["answered_by"], "endpoint");
     assert!(kinds(&found).iter().all(|kind| *kind == "slow"), "{found}");
     let all = values(&found, "arrives");
@@ -90,56 +91,56 @@ fn values_are_told_by_their_paths() {
     );
     assert_eq!(spines(&found), ["10.10.0.2", "10.10.1.2", "10.10.2.2", "10.10.3.2"]);
     assert_eq!(found["evenness"]["paths"], 4);
-    // The spines have kept their limits so far: eight values each are more than Linux answers at once.
-    place.routers.at_spines(UNLIMITED).unwrap();
-    // Who has not the key gets no answer, and still learns from routers.
-    let stranger = place.paths(&[]);
-    assert_eq!((&stranger["answered_by"], kinds(&stranger)), (&Value::Null, vec!["no-answer"]));
-    // The same values take the same ways.
+    // So far the spines are rate-limited: eight values each exceed Linux's burst.
+    setup.routers.at_spines(UNLIMITED).unwrap();
+    // Without the key the endpoint does not answer, but routers do.
+    let unauthenticated = setup.paths(&[]);
+    assert_eq!((&unauthenticated["answered_by"], kinds(&unauthenticated)), (&Value::Null, vec!["no-answer"]));
+    // The same values take the same paths.
     let leaves_and_spines = |found: &Value| -> Vec<Value> {
         found["values"].as_array().unwrap().iter().map(|value| value["hops"][1].clone()).collect()
     };
-    assert_eq!(leaves_and_spines(&stranger), leaves_and_spines(&found));
-    // Another command of this side receives what endpoints answer.
+    assert_eq!(leaves_and_spines(&unauthenticated), leaves_and_spines(&found));
+    // Another command on this side receives the answers of endpoints.
     let mut other = spray();
     other.args(["serve", "--interface", Routers::INTERFACE, "--insecure"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let other = Running(place.routers.run_in(0, || other.spawn()).unwrap().unwrap()).listening();
-    let in_use = place.paths(&keyed);
+    let other = Running(setup.routers.run_in(0, || other.spawn()).unwrap().unwrap()).listening();
+    let in_use = setup.paths(&keyed);
     let why = of_kind(&in_use, "in-use")[0]["text"].as_str().unwrap();
     assert!(why.contains("eth0 is in use") && why.contains(&format!("`kill {}`", other.0.id())), "{why}");
     drop(other);
-    place.routers.at_gateway(0, "sysctl -qw net.ipv4.fib_multipath_hash_policy=0").unwrap();
-    let found = place.paths(&keyed);
+    setup.routers.at_gateway(0, "sysctl -qw net.ipv4.fib_multipath_hash_policy=0").unwrap();
+    let found = setup.paths(&keyed);
     assert!(spines(&found).len() == 1 && kinds(&found).contains(&"one-path"), "{found}");
 }
 
 #[test]
-fn what_is_wrong_with_paths_is_found() {
+fn faults_of_paths_are_found() {
     const FEW: [&str; 2] = ["--ports", "49152-49175"];
     let Some(_turn) = turn() else { return };
-    let place = Place::new(false);
-    place.routers.at_spines(UNLIMITED).unwrap();
-    let healthy = place.paths(&FEW);
-    // A spine swallows everything, in both directions, and no route tells.
-    place.routers.set_spine(0, Routers::RATE_BPS, 1.0).unwrap();
-    let found = place.paths(&FEW);
+    let setup = Setup::new(false);
+    setup.routers.at_spines(UNLIMITED).unwrap();
+    let healthy = setup.paths(&FEW);
+    // A spine drops everything, in both directions, and routing does not detect it.
+    setup.routers.set_spine(0, Routers::RATE_BPS, 1.0).unwrap();
+    let found = setup.paths(&FEW);
     assert!(!spines(&found).contains(&"10.10.0.2".to_owned()), "{found}");
     let over_it = values(&healthy, "arrives").into_iter().filter(|value| value["hops"][1] == "10.10.0.2");
     let dead = ports(&found, "dead-path");
     assert!(over_it.map(|value| value["port"].as_u64().unwrap()).all(|port| dead.contains(&port)), "{found}");
-    // Every value is accounted for: what goes by another spine may come back by this one.
-    let told = [dead, ports(&found, "way-back")].concat().len();
-    assert_eq!(told, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
-    place.routers.heal().unwrap();
-    // Nine ports are dropped in the first router.
-    place.routers.at_gateway(0, "ip rule add ipproto udp sport 49160-49168 blackhole").unwrap();
-    let found = place.paths(&FEW);
+    // Every value has a finding: packets of another spine may return over this one.
+    let explained = [dead, ports(&found, "way-back")].concat().len();
+    assert_eq!(explained, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
+    setup.routers.heal().unwrap();
+    // Nine ports are dropped at the first router.
+    setup.routers.at_gateway(0, "ip rule add ipproto udp sport 49160-49168 blackhole").unwrap();
+    let found = setup.paths(&FEW);
     let dropped = ports(&found, "dead-path");
     assert!((49_160..49_169).all(|port| dropped.contains(&port)), "{found}");
-    place.routers.at_gateway(0, "ip rule del ipproto udp sport 49160-49168 blackhole").unwrap();
-    // A spine is far away.
-    let _far = place.routers.delay(1, std::time::Duration::from_millis(20)).unwrap();
-    let found = place.paths(&FEW);
+    setup.routers.at_gateway(0, "ip rule del ipproto udp sport 49160-49168 blackhole").unwrap();
+    // One spine has a longer round-trip time.
+    let _far = setup.routers.delay(1, std::time::Duration::from_millis(20)).unwrap();
+    let found = setup.paths(&FEW);
     let slow = of_kind(&found, "slow");
     assert!(slow.iter().any(|finding| finding["text"].as_str().unwrap().contains("the path via 10.10.1.2")), "{found}");
 }

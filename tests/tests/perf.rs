@@ -1,4 +1,4 @@
-//! `spray serve` and `spray perf` over plain routers, and what `--pcap` sees of a transfer there.
+//! `spray serve` and `spray perf` over plain routers, and the captures of a transfer by `--pcap`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{spray, turn};
 
-/// Starts a command that waits for others on the second machine.
+/// Starts a server command on the second machine.
 fn serving(routers: &Routers, arguments: &[&str]) -> Running {
     let mut command = spray();
     command.args(arguments).args(["--insecure", "--interface", Routers::INTERFACE]);
@@ -17,7 +17,7 @@ fn serving(routers: &Routers, arguments: &[&str]) -> Running {
     Running(routers.run_in(1, || command.spawn()).unwrap().unwrap()).listening()
 }
 
-/// What `spray perf` measures with these options against `spray serve`.
+/// Returns the measurement of `spray perf` with these options against `spray serve`.
 fn perf(routers: &Routers, rest: &[&str]) -> Value {
     let address = Routers::address(1, 0).to_string();
     let mut command = spray();
@@ -32,11 +32,11 @@ fn bytes(sum: &Value) -> u64 {
 }
 
 #[test]
-fn both_ways_and_round_trips_are_measured() {
+fn both_directions_and_round_trips_are_measured() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();
     let _serving = serving(&routers, &["serve"]);
-    // `sum` is of the client's own sends, but for -R.
+    // `sum` is that of the client's sends, except with -R.
     for (rest, ways) in [
         (&["-P", "3"][..], &[("sum", "sum_sent")][..]),
         (&["-R"], &[("sum", "sum_received")]),
@@ -60,7 +60,7 @@ fn both_ways_and_round_trips_are_measured() {
     assert!(rising.is_sorted(), "{measured}");
 }
 
-/// Both ends of a transfer capture what they send and take: the same frames, whose header checks out.
+/// Both ends of a transfer capture their frames: the captures are the same, with valid headers.
 #[test]
 fn a_transfer_is_captured_at_both_ends() {
     let Some(_turn) = turn() else { return };
@@ -73,8 +73,8 @@ fn a_transfer_is_captured_at_both_ends() {
     command.arg("send").arg(&file).args(["--insecure", "--interface", Routers::INTERFACE, "--pcap", &pcap("send")]);
     command.args(["--to", &Routers::address(1, 0).to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut sending = Running(routers.run_in(0, || command.spawn()).unwrap().unwrap());
-    assert!(sending.end().success(), "{}", sending.said());
-    assert!(receiving.end().success(), "{}", receiving.said());
+    assert!(sending.end().success(), "{}", sending.stderr());
+    assert!(receiving.end().success(), "{}", receiving.stderr());
     let frames = |end: &str, way: u8| {
         let capture = std::fs::read_dir(pcap(end)).unwrap().next().unwrap().unwrap().path();
         let data = format!("frame.packet_flags_direction == {way} && spraynic.kind == 1");

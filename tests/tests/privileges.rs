@@ -1,4 +1,5 @@
-//! What `spray send` and `spray recv` may still do while they run, as the kernel says.
+//! The capabilities that `spray send` and `spray recv` keep while they run, as reported by the
+//! kernel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,20 +30,20 @@ fn send(pair: &Pair, path: &Path) -> Running {
     spawn(pair, 0, spray().arg("send").arg(path).args(["--insecure", "--to", &to]).args(slow))
 }
 
-/// What `/proc` says of each thread of a process, by the threads' names.
+/// Returns the fields of `/proc` for each thread of a process.
 fn threads(process: &Running) -> Vec<BTreeMap<String, String>> {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.0.id())).unwrap().flatten();
     let lines = |text: String| {
         let pairs = text.lines().filter_map(|line| line.split_once(":\t"));
         pairs.map(|(name, value)| (name.into(), value.trim().into())).collect()
     };
-    // A thread may end in the meantime.
+    // A thread may end in between.
     tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok()).map(lines).collect()
 }
 
-/// Every thread has these capabilities, and no way to others.
+/// Checks that every thread has these capabilities, and cannot gain others.
 fn assert_confined(process: &Running, capabilities: &str) {
-    // A thread has its name when it runs for the first time.
+    // A thread's name is set when it first runs.
     wait_until("its threads", || {
         let threads = threads(process);
         ["spray-file", "spray-routes"].iter().all(|name| threads.iter().any(|thread| thread["Name"] == *name))
@@ -71,7 +72,7 @@ const READ_SEARCH: &str = "0000000000000004";
 
 #[test]
 //= docs/specs/endpoint.md#END-29 its capabilities
-fn both_ends_have_no_rights_left_while_a_folder_travels() {
+fn both_ends_have_no_privileges_during_the_transfer_of_a_folder() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -87,16 +88,17 @@ fn both_ends_have_no_rights_left_while_a_folder_travels() {
     assert_confined(&sending, NONE);
     assert!(sending.is_running() && receiving.is_running(), "it was too fast");
     let (sent, received) = (sending.end(), receiving.end());
-    let said = sending.said() + &receiving.said();
-    assert!(sent.success() && received.success() && !said.contains("warning: this kernel"), "{said}");
+    let stderr = sending.stderr() + &receiving.stderr();
+    assert!(sent.success() && received.success() && !stderr.contains("warning: this kernel"), "{stderr}");
     let same = |name: &str| fs::read(tree.join(name)).unwrap() == fs::read(out.join("tree").join(name)).unwrap();
     assert!(same("deep/payload"));
 }
 
-/// Nothing of what root may is left but to reach files of others, and of these only the ones that were named.
+/// Of root's capabilities only access to other users' files is left, and only to those that were
+/// named.
 #[test]
 //= docs/specs/endpoint.md#END-29 files of other users
-fn files_of_another_user_are_reached_by_one_capability() {
+fn files_of_another_user_are_accessed_with_one_capability() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -114,15 +116,15 @@ fn files_of_another_user_are_reached_by_one_capability() {
     wait_until("the first of the file", || fs::read_dir(&out).unwrap().count() > 0);
     assert_confined(&receiving, OVERRIDE);
     assert_confined(&sending, READ_SEARCH);
-    assert!(sending.end().success(), "{}", sending.said());
+    assert!(sending.end().success(), "{}", sending.stderr());
     kill(Pid::from_raw(receiving.0.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(receiving.end().code(), Some(130), "{}", receiving.said());
+    assert_eq!(receiving.end().code(), Some(130), "{}", receiving.stderr());
     assert!(fs::read(theirs.join("payload")).unwrap() == fs::read(out.join("payload")).unwrap());
 }
 
-/// Ctrl-C in the middle: what has arrived is removed, and a second transfer arrives.
+/// Ctrl-C during a transfer: the partial file is removed, and a second transfer succeeds.
 #[test]
-fn a_confined_transfer_that_is_stopped_leaves_nothing() {
+fn an_interrupted_confined_transfer_leaves_nothing() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -134,12 +136,12 @@ fn a_confined_transfer_that_is_stopped_leaves_nothing() {
     wait_until("some of the file", arrived);
     kill(Pid::from_raw(receiving.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!((receiving.end().code(), sending.end().code()), (Some(130), Some(1)));
-    let said = receiving.said();
-    assert!(said.contains("bytes of payload had arrived, and were removed"), "{said}");
+    let stderr = receiving.stderr();
+    assert!(stderr.contains("bytes of payload had arrived, and were removed"), "{stderr}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     let mut receiving = receive(&pair, &out, &[]);
     let mut sending = send(&pair, &file);
-    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
 }
 

@@ -1,4 +1,4 @@
-//! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
+//! `spray send` and `spray recv` as two processes, in two namespaces joined by a veth pair.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
 }
 
 #[test]
-fn files_go_to_who_has_the_key_and_to_nobody_else() {
+fn files_are_sent_only_to_the_holder_of_the_key() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new().unwrap(), Folder::new());
     let file = payload(&folder, 8 << 20);
@@ -71,14 +71,14 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
     };
     let mut receiver = receive(&["--key", &b, "--trust", &a_public]);
     let (refused, silence) = ("do not have each other's keys", "Strangers get no answer");
-    for (others, says) in [
+    for (others, expected) in [
         (&["--key", &c, "--trust", &b_public][..], refused),
         (&["--key", &a], silence),
         (&["--key", &c], silence),
         (&["--insecure"], silence),
     ] {
-        let (code, said) = send(&[others, &["--timeout", "1"]].concat());
-        assert!(code == Some(1) && said.contains(says), "{others:?} {said}");
+        let (code, stderr) = send(&[others, &["--timeout", "1"]].concat());
+        assert!(code == Some(1) && stderr.contains(expected), "{others:?} {stderr}");
         assert!(!folder.path().join("in/payload").exists());
     }
     assert_eq!(send(&["--key", &a, "--trust", &b_public]).0, Some(0));
@@ -113,7 +113,7 @@ fn only_holders_of_a_listed_key_find_out_which_names_exist() {
     let address = Pair::address(1, false).to_string();
     let mut command = spray();
     command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &address, "--out"]).arg(&inbox);
-    command.args(["--key", &own, "--peer", &listed_public]).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(["--key", &own, "--trust", &listed_public]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
     let send = |keys: &[&str]| {
         let mut command = spray();
@@ -121,10 +121,10 @@ fn only_holders_of_a_listed_key_find_out_which_names_exist() {
         let (begun, sent) = (Instant::now(), pair.run_in(0, || command.args(keys).output()).unwrap().unwrap());
         (sent.status.code(), String::from_utf8_lossy(&sent.stderr).into_owned(), begun.elapsed())
     };
-    let strangers = [&["--key", &unlisted, "--peer", &own_public][..], &["--key", &unlisted], &["--insecure"]];
+    let strangers = [&["--key", &unlisted, "--trust", &own_public][..], &["--key", &unlisted], &["--insecure"]];
     let refused = || strangers.map(send);
     let absent = refused();
-    let (code, said, _) = send(&["--key", &listed, "--peer", &own_public]);
+    let (code, said, _) = send(&["--key", &listed, "--trust", &own_public]);
     assert_eq!(code, Some(0), "{said}");
     let present = refused();
     for ((before, after), keys) in absent.iter().zip(&present).zip(strangers) {
@@ -134,17 +134,17 @@ fn only_holders_of_a_listed_key_find_out_which_names_exist() {
         let (least, most) = (before.2.min(after.2), before.2.max(after.2));
         assert!(most < least * 3 + Duration::from_millis(500), "{keys:?}: {least:?} and {most:?}");
     }
-    let (code, said, _) = send(&["--key", &listed, "--peer", &own_public]);
+    let (code, said, _) = send(&["--key", &listed, "--trust", &own_public]);
     assert!(code == Some(1) && said.contains("payload exists already"), "{said}");
     receiver.kill();
-    let said = receiver.said();
-    assert_eq!(said.matches("connected: ").count(), 2, "those with the listed key: {said}");
+    let stderr = receiver.stderr();
+    assert_eq!(stderr.matches("connected: ").count(), 2, "those with the listed key: {stderr}");
 }
 
 /// Another host of the segment connects under the sender's address, again and again.
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]
-fn a_host_of_the_segment_ends_no_transfer_of_another() {
+fn a_host_of_the_segment_cannot_end_a_transfer_of_another() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let IpAddr::V4(client) = Pair::address(0, false) else { panic!("IPv4") };
@@ -166,10 +166,10 @@ fn a_host_of_the_segment_ends_no_transfer_of_another() {
     }
     assert!(number > 20, "it was too fast");
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.success(), "{}{}", sending.said(), receiving.said());
+    assert!(sent.success() && received.success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
-    let (said, answers) = (receiving.said(), impostor.answers);
-    assert_eq!(said.matches("connected: ").count(), 1, "{answers} answers: {said}");
+    let (stderr, answers) = (receiving.stderr(), impostor.answers);
+    assert_eq!(stderr.matches("connected: ").count(), 1, "{answers} answers: {stderr}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
 }
 
 #[test]
-fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
+fn the_report_has_the_limits_of_the_transfer_and_the_distribution_of_round_trips() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     for (limit, rest) in [
@@ -203,7 +203,7 @@ fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
         let report: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
         let shares = report["limited_by"].as_object().unwrap();
         let share = |name: &str| shares[name].as_f64().unwrap();
-        // What the machine's threads and its disk take has no bound.
+        // The times of the machine's threads and its disk are not bounded.
         let by_rule = ["window", "pacing", "receiver", "balancer"];
         assert!(share(limit) > 0.0 && by_rule.iter().all(|other| share(other) <= share(limit)), "{limit}: {report}");
         assert!((shares.keys().map(|name| share(name)).sum::<f64>() - 1.0).abs() < 1e-6, "{report}");
@@ -220,7 +220,8 @@ fn ip(pair: &Pair, side: usize, arguments: &str) {
     assert!(pair.run_in(side, || command.status()).unwrap().unwrap().success(), "ip {arguments}");
 }
 
-/// A transfer of half a gigabyte that is under way, in processes whose standard errors are kept. `rest` is for the sender.
+/// Starts a transfer of half a gigabyte in processes with pipes as standard errors. `rest` is for
+/// the sender.
 fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) {
     let file = payload(folder, 512 << 20);
     let out = inbox(folder);
@@ -233,7 +234,7 @@ fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) 
 }
 
 #[test]
-fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
+fn a_transfer_survives_a_short_outage_of_an_interface() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -242,12 +243,12 @@ fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
     std::thread::sleep(Duration::from_millis(300));
     ip(&pair, 0, "link set eth0 up");
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.success(), "{}{}", sending.said(), receiving.said());
+    assert!(sent.success() && received.success(), "{}{}", sending.stderr(), receiving.stderr());
     assert!(std::fs::metadata(folder.path().join("in/payload")).is_ok());
 }
 
 #[test]
-fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
+fn a_removed_interface_ends_both_ends_with_an_error() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -255,12 +256,12 @@ fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
     ip(&pair, 1, "link delete eth0");
     for running in [&mut sending, &mut receiving] {
         assert_eq!(running.end().code(), Some(1));
-        assert!(running.said().contains("interface eth0 was removed"));
+        assert!(running.stderr().contains("interface eth0 was removed"));
     }
 }
 
 #[test]
-fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
+fn smaller_mtus_are_reported_at_the_receiver_and_on_the_path() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
@@ -271,7 +272,7 @@ fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
     let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
     assert!(sent.status.success() && receiving.end().success(), "{}", String::from_utf8_lossy(&sent.stderr));
     assert!(String::from_utf8_lossy(&sent.stdout).contains("bytes would fit here"));
-    // This receiver has said what it takes before its link takes less.
+    // This receiver has advertised its maximum before the MTU of its link is reduced.
     let mut receiving = receiver(&pair, &out.join("other"), false);
     ip(&pair, 1, "link set eth0 mtu 1000");
     let mut command = sender(&file, false, &["--timeout", "1"]);
@@ -296,35 +297,35 @@ fn one_receiver_serves_several_senders_at_once() {
     let to = Routers::address(1, 0).to_string();
     let content = std::fs::read(payload(&folder, 32 << 20)).unwrap();
     let files = ["eth0", "eth1"].map(|interface| (interface, folder.file(&format!("from-{interface}"), &content)));
-    // Either takes 2.7 s: the other begins within that time.
+    // Either takes 2.7 s: the other starts within that time.
     let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"];
     let mut sending = files.map(|(interface, file)| {
         spawn(0, interface, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow))
     });
     wait_until("both files", || std::fs::read_dir(&out).unwrap().count() == 2);
-    assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one was over before the other began");
+    assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one ended before the other started");
     for running in &mut sending {
-        assert!(running.end().success(), "{}", running.said());
+        assert!(running.end().success(), "{}", running.stderr());
     }
     for interface in ["eth0", "eth1"] {
         assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
     }
-    assert!(receiving.is_running(), "with --keep it goes on");
+    assert!(receiving.is_running(), "with --keep it continues");
 }
 
-/// What becomes of the next hop in the middle of a transfer.
+/// What change of the next hop in the middle of a transfer.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// The router on this side has another Ethernet address, and says so.
+    /// The router on this side changes its Ethernet address, and announces it.
     Address(usize),
-    /// As above, but it does not say so.
+    /// As above, but without the announcement.
     Silent(usize),
-    /// The sender's route leads to another router, and the old one is gone.
+    /// The sender's route changes to another router, and the old one is removed.
     Route,
 }
 
 impl Change {
-    fn happen(self, routers: &Routers) {
+    fn apply(self, routers: &Routers) {
         const ADDRESS: &str = "ip link set hosts address 02:00:00:00:00:99";
         match self {
             Self::Address(side) => {
@@ -350,12 +351,12 @@ fn a_transfer_follows_its_next_hop() {
     for change in [Change::Address(0), Change::Address(1), Change::Route, Change::Silent(0)] {
         let routers = Routers::new().unwrap();
         let folder = Folder::new();
-        // It takes 0.7 s.
+        // The transfer takes 0.7 s.
         let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
         let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.3"];
         // For a second after it has learned of a neighbour, a kernel believes nothing else of it.
-        let believe = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
-        (0..2).for_each(|side| routers.run_in(side, believe).unwrap());
+        let accept_changes = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
+        (0..2).for_each(|side| routers.run_in(side, accept_changes).unwrap());
         let spawn = |side: usize, command: &mut Command| {
             command.args(["--interface", Routers::INTERFACE, "--timeout", "20"]);
             command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -365,9 +366,9 @@ fn a_transfer_follows_its_next_hop() {
         let to = Routers::address(1, 0).to_string();
         let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow));
         wait_until("the first of the file", || std::fs::read_dir(&out).unwrap().count() > 0);
-        change.happen(&routers);
+        change.apply(&routers);
         assert!(sending.is_running(), "it was too fast");
         let (sent, received) = (sending.end(), receiving.end());
-        assert!(sent.success() && received.success(), "{change:?}: {}{}", sending.said(), receiving.said());
+        assert!(sent.success() && received.success(), "{change:?}: {}{}", sending.stderr(), receiving.stderr());
     }
 }

@@ -1,4 +1,5 @@
-//! `spray send` and `spray recv` on interfaces with several queues, which a sprayed connection uses all.
+//! `spray send` and `spray recv` on interfaces with several queues, all of which a sprayed
+//! connection uses.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
@@ -15,7 +16,7 @@ use spray_tests::{spray, turn};
 
 use crate::metrics::{get, value};
 
-/// Behind the last router, each packet's ports choose the queue of the host that it comes to.
+/// The ports of each packet determine the receive queue of the host after the last router.
 #[test]
 fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
     let Some(_turn) = turn() else { return };
@@ -29,13 +30,13 @@ fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
     for balancer in ["ecmp", "ops", "reps-plus"] {
         for round in 0..2 {
             let done = by(&[&format!("--balancer={balancer}")]);
-            assert!(done.mbps.is_some(), "{balancer}, round {round}: {}", done.said);
-            assert!(!done.said.contains("without a socket"), "{}", done.said);
+            assert!(done.mbps.is_some(), "{balancer}, round {round}: {}", done.output);
+            assert!(!done.output.contains("without a socket"), "{}", done.output);
         }
     }
-    // The sender takes one of its two queues: ACKs come by both.
+    // The sender uses one of its two queues, while ACKs arrive on both.
     let done = by(&["--balancer=ops", "--queue=0"]);
-    assert!(done.said.contains("frames arrived on queues without a socket"), "{}", done.said);
+    assert!(done.output.contains("frames arrived on queues without a socket"), "{}", done.output);
 }
 
 fn send(pair: &Pair, file: &str, arguments: &[&str]) -> Output {
@@ -45,9 +46,9 @@ fn send(pair: &Pair, file: &str, arguments: &[&str]) -> Output {
     pair.run_in(0, || command.output()).unwrap().unwrap()
 }
 
-/// Between two hosts, frames arrive on the queue that they were sent by.
+/// Without routers frames arrive on the queue on which they were sent.
 #[test]
-fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
+fn frames_on_an_unused_queue_are_counted_and_reported() {
     let Some(_turn) = turn() else { return };
     let (pair, folder) = (Pair::with_queues(2).unwrap(), Folder::new());
     let file = folder.file("payload", [7; 100_000]);
@@ -56,26 +57,29 @@ fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
     command.args(["recv", "--insecure", "--interface", Pair::INTERFACE, "--from", &from, "--out", &folder.join("")]);
     command.stderr(Stdio::piped());
     let receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
-    // The receiver's first queue answers, and the sender has the second.
+    // The receiver's first queue answers, while the sender uses the second.
     let refused = send(&pair, &file, &["--queue", "1", "--timeout", "1"]);
     drop(receiver);
     assert_eq!(refused.status.code(), Some(1));
-    let said = text(&refused.stderr);
-    assert!(said.contains("frames arrived on queues without a socket and were lost: leave out --queue"), "{said}");
+    let stderr = text(&refused.stderr);
+    assert!(stderr.contains("frames arrived on queues without a socket and were lost: leave out --queue"), "{stderr}");
 }
 
 #[test]
-fn more_queues_than_sockets_are_refused_with_what_mends_it() {
+fn more_queues_than_sockets_are_rejected_with_the_remedy() {
     let Some(_turn) = turn() else { return };
     let (pair, folder) = (Pair::with_queues(65).unwrap(), Folder::new());
     let refused = send(&pair, &folder.file("payload", "x"), &[]);
-    let said = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(said.contains("has 65 queues, and 64 can be served") && said.contains("`ethtool -L eth0 rx 1`"), "{said}");
+    let stderr = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("has 65 queues, and 64 can be served") && stderr.contains("`ethtool -L eth0 rx 1`"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn as_many_queues_as_can_be_served_carry_several_connections() {
+fn several_connections_use_the_maximum_number_of_queues() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::with_queues(64).unwrap();
     let mut server = spray();
@@ -100,7 +104,7 @@ fn as_many_queues_as_can_be_served_carry_several_connections() {
     assert!(measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
 }
 
-/// Behind routers half of the frames come by the queue of the other thread, which hands them over.
+/// With routers half of the frames arrive on the queue of the other thread, which forwards them.
 #[test]
 fn a_thread_for_each_queue_serves_and_measures() {
     let Some(_turn) = turn() else { return };
@@ -119,14 +123,14 @@ fn a_thread_for_each_queue_serves_and_measures() {
         client.args(["-P", parallel, "--pcap", &folder.join(format!("{parallel}{rest}"))]);
         client.args((!rest.is_empty()).then_some(rest));
         let output = routers.run_in(0, || client.output()).unwrap().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.success(), "-P {parallel} {rest}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "-P {parallel} {rest}: {stderr}");
         let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let expected = if parallel == "1" { 1 } else { threads };
         assert_eq!(measured["interface"]["queues"], 2, "{measured}");
         assert_eq!(measured["interface"]["threads"], expected, "{measured}");
-        assert!(!said.contains("without a socket"), "{said}");
-        assert!(said.contains("frames.pcapng: ") && !said.contains("not whole"), "{said}");
+        assert!(!stderr.contains("without a socket"), "{stderr}");
+        assert!(stderr.contains("frames.pcapng: ") && !stderr.contains("not whole"), "{stderr}");
         received += if rest.is_empty() { measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() } else { 0 };
         if rest == "--latency" {
             assert!(measured["end"]["latency_us"]["count"].as_u64().unwrap() > 100, "{measured}");
@@ -135,12 +139,12 @@ fn a_thread_for_each_queue_serves_and_measures() {
         }
     }
     let counted = || value(&get(&routers, 9464, "/metrics").unwrap_or_default(), "spray_receiver_bytes_total");
-    wait_until("what all threads have received to be served", || counted().is_some_and(|sum| sum >= received as f64));
+    wait_until("the metrics to include all threads", || counted().is_some_and(|sum| sum >= received as f64));
     kill(Pid::from_raw(serving.0.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(serving.end().code(), Some(130), "{}", serving.said());
+    assert_eq!(serving.end().code(), Some(130), "{}", serving.stderr());
 }
 
-/// Senders of other addresses connect to other ports, and so to other threads.
+/// Senders with other addresses connect to other ports, and so to other threads.
 #[test]
 fn a_receiver_of_many_transfers_has_a_thread_for_each_queue() {
     let Some(_turn) = turn() else { return };
@@ -166,12 +170,12 @@ fn a_receiver_of_many_transfers_has_a_thread_for_each_queue() {
         assert!(std::fs::read(folder.path().join(format!("payload-{number}"))).unwrap() == content, "{own}");
     }
     kill(Pid::from_raw(receiver.0.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(receiver.end().code(), Some(130), "{}", receiver.said());
-    let mut told = String::new();
-    receiver.0.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(receiver.end().code(), Some(130), "{}", receiver.stderr());
+    let mut reports = String::new();
+    receiver.0.stdout.take().unwrap().read_to_string(&mut reports).unwrap();
     let threads = std::thread::available_parallelism().unwrap().get().min(2);
-    let told = serde_json::Deserializer::from_str(&told).into_iter::<serde_json::Value>();
-    let told: Vec<_> = told.map(Result::unwrap).collect();
-    assert_eq!(told.len(), 6, "{told:?}");
-    assert!(told.iter().all(|transfer| transfer["interface"]["threads"] == threads), "{told:?}");
+    let reports = serde_json::Deserializer::from_str(&reports).into_iter::<serde_json::Value>();
+    let reports: Vec<_> = reports.map(Result::unwrap).collect();
+    assert_eq!(reports.len(), 6, "{reports:?}");
+    assert!(reports.iter().all(|transfer| transfer["interface"]["threads"] == threads), "{reports:?}");
 }

@@ -1,12 +1,13 @@
-//! Transfers over plain Linux routers, in short: they end well under every condition that `cargo xtask real-network` measures.
+//! Short transfers over plain Linux routers: they succeed under every condition that `cargo xtask
+//! real-network` measures.
 
 use spray_tests::content::Content;
-use spray_tests::real_network::{CUBIC, Condition, Contender, Guest, Rivals, beside, latency, transfer};
+use spray_tests::real_network::{CUBIC, Candidate, CompetingFlows, Condition, Contender, compete, latency, transfer};
 use spray_tests::routers::{RouterQueue, Routers};
 use spray_tests::{spray, turn};
 
 #[test]
-fn transfers_over_plain_routers_end_well() {
+fn transfers_over_plain_routers_succeed() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
     let mut routers = Routers::new().unwrap();
@@ -23,7 +24,7 @@ fn transfers_over_plain_routers_end_well() {
     ] {
         let command = spray();
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by(balancer), condition).unwrap();
-        assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.said);
+        assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.output);
     }
     for contender in [Contender::Tcp(CUBIC), Contender::Mptcp] {
         let command = spray();
@@ -37,25 +38,25 @@ fn transfers_over_plain_routers_end_well() {
 }
 
 #[test]
-fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
+fn a_transfer_in_competition_with_tcp_succeeds_and_leaves_it_a_share() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
-    let rivals = Rivals { each: 1, control: "cubic", ecn: true };
-    let shares = beside(&routers, Guest::Spray(spray().get_program().as_ref()), file.path(), &rivals).unwrap();
-    assert!(shares.ours.is_some(), "{}", shares.said);
-    assert!(shares.alone.len() == Routers::SPINES && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
+    let competing = CompetingFlows { each: 1, control: "cubic", ecn: true };
+    let shares = compete(&routers, Candidate::Spray(spray().get_program().as_ref()), file.path(), &competing).unwrap();
+    assert!(shares.ours.is_some(), "{}", shares.output);
+    assert!(shares.alone.len() == Routers::SPINES && shares.during.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
 }
 
 #[test]
-fn datagrams_beside_a_transfer_arrive() {
+fn datagrams_arrive_during_a_transfer() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(16_000_000);
     let routers = Routers::new().unwrap();
     let ours = Contender::Spray(Vec::new());
     let seen = latency(&routers, spray().get_program().as_ref(), file.path(), &ours).unwrap();
     assert!(seen.transfer.mbps.is_some() && seen.sent > 0, "{seen:?}");
-    // Those that meet full queues are lost.
+    // Datagrams that find full queues are lost.
     assert!(seen.took.len() <= seen.sent && seen.took.len() * 2 > seen.sent, "{seen:?}");
     assert!(seen.quantile(0.5) <= seen.quantile(0.99), "{seen:?}");
 }

@@ -1,4 +1,5 @@
-//! The receivers of NICs for RDMA with real packets: a fabric that loses and one that reorders, under DCQCN.
+//! The receivers of RDMA NICs with real packets: a fabric that loses and one that reorders, with
+//! DCQCN.
 
 use spray_tests::{assert_sound, run, shared_turn, small};
 
@@ -9,7 +10,7 @@ fn scenario(receiver: &str, balancer: &str, rest: &str) -> spray_experiments::sc
 }
 
 #[test]
-fn both_receivers_deliver_every_byte_over_links_that_lose() {
+fn both_receivers_deliver_every_byte_over_lossy_links() {
     let Some(_turn) = shared_turn() else { return };
     let lossy = "[[link_event]]\nlink = \"leaf0-spine0\"\naction = \"loss\"\nprobability = 0.01\n\
                  [[link_event]]\nlink = \"leaf0-spine1\"\naction = \"loss\"\nprobability = 0.01\n";
@@ -17,12 +18,12 @@ fn both_receivers_deliver_every_byte_over_links_that_lose() {
         let result = run(&scenario(receiver, "ecmp", lossy));
         assert_sound(&result);
         assert!(result.counted().0.retransmits > 0, "{receiver}: {:?}", result.counted());
-        assert_eq!(result.counted().1.order.reordered, 0, "{receiver}: on one path");
+        assert_eq!(result.counted().1.order.reordered, 0, "{receiver}: with one path");
     }
 }
 
 #[test]
-fn reordering_makes_go_back_n_send_packets_again() {
+fn reordering_causes_retransmissions_with_go_back_n() {
     let Some(_turn) = shared_turn() else { return };
     let slow = "[[link_event]]\nlink = \"leaf0-spine0\"\naction = \"rate\"\nfactor = 0.5\n";
     let back = run(&scenario("go-back-n", "ops", slow));

@@ -1,4 +1,5 @@
-//! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
+//! `spray switch`: a scenario's switches between interfaces created with `ip`, as on a user's
+//! machine.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -27,12 +28,12 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
         exchange(&machines.host(3), &machines.host(0), Machines::address(0, v6), 100_000);
     }
     exchange(&machines.host(1), &machines.machine(), [10, 79, 0, 9].into(), 100_000);
-    let learned = machines.shown()["hosts"][0]["addresses"].to_string();
+    let learned = machines.status()["hosts"][0]["addresses"].to_string();
     assert!(learned.contains("10.79.0.1") && learned.contains("fd79::1"), "{learned}");
-    assert!(!machines.shown()["hosts"].to_string().contains("10.79.0.9"), "the machine's own is no host's");
+    assert!(!machines.status()["hosts"].to_string().contains("10.79.0.9"), "the machine's address belongs to no host");
     let bytes = machines.sum("leaf0->spine*", "bytes");
     assert!((2_000_000..4_000_000).contains(&bytes), "{bytes}");
-    assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "what is for the machine goes through no switch");
+    assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "packets for the machine cross no switch");
     assert_eq!(machines.sum("*", "drops_ttl"), 0);
     let (code, _, errors) = run(&["shell", "h0", "--name", &machines.name, "--", "true"]);
     assert!(code == 2 && errors.contains("h0 is another machine, behind p0@"), "{errors}");
@@ -40,13 +41,14 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
     assert_eq!(run(&["down", &machines.name]).0, 2);
 }
 
-/// Sends from an address of a host, for which its kernel asks by ARP or neighbour discovery from that address.
+/// Sends from an address of a host, for which its kernel resolves the next hop by ARP or neighbour
+/// discovery from that address.
 fn use_address(machines: &Machines, host: usize, from: IpAddr, to: IpAddr) {
     let socket = inside(&machines.host(host), || std::net::UdpSocket::bind((from, 0))).unwrap();
     socket.send_to(&[0], (to, 9)).unwrap();
 }
 
-/// The events of a fabric that is removed.
+/// Removes a fabric, and returns its events.
 fn events(machines: &Machines) -> Vec<String> {
     let report = machines.down();
     let of =
@@ -54,7 +56,7 @@ fn events(machines: &Machines) -> Vec<String> {
     report["events"].as_array().unwrap().iter().map(of).collect()
 }
 
-/// The last host sets up the address of the first and uses it.
+/// The last host configures and uses the address of the first.
 //= docs/specs/switch.md#SW-26 if none is answered
 #[test]
 fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
@@ -62,7 +64,7 @@ fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
     let machines = Machines::new("take");
     machines.switch(&[]);
     let has = |host: usize, address: IpAddr| {
-        let shown = machines.shown()["hosts"][host]["addresses"].clone();
+        let shown = machines.status()["hosts"][host]["addresses"].clone();
         shown.as_array().unwrap().iter().any(|it| it.as_str() == Some(&address.to_string()))
     };
     let (first, last) = (machines.host(0), machines.host(3));
@@ -109,7 +111,7 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
     let (code, _, errors) = run(&arguments);
     assert_eq!(code, 0, "{errors}");
     let address = Machines::address(1, false);
-    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string(), "before it says anything");
+    assert_eq!(machines.status()["hosts"][1]["addresses"][0], address.to_string(), "before it sends anything");
     ip(&format!("-n {} address del {address}/24 dev eth0", machines.host(1)));
     ip(&format!("-n {} address add {address}/24 dev eth0", machines.host(3)));
     for _ in 0..20 {
@@ -117,15 +119,16 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
         ip(&format!("-n {} neigh flush dev eth0", machines.host(3)));
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string());
+    assert_eq!(machines.status()["hosts"][1]["addresses"][0], address.to_string());
     let events = events(&machines);
     assert_eq!(events, ["leaf1-h3 claims 10.79.0.2, which remains assigned to h1"]);
 }
 
-/// Hosts that ask nobody, as after the switches were set up anew: their packets take the switches all the same, and nobody is flooded.
+/// Hosts with resolved neighbours, as after a restart of the switches: their packets pass the
+/// switches without being flooded.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how many frames pass in real time is what is tested")]
-fn hosts_that_know_each_other_already_are_found_by_their_packets() {
+fn hosts_with_resolved_neighbours_are_learned_from_their_packets() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("known");
     for (host, other) in [(0, 2), (2, 0)] {
@@ -148,14 +151,14 @@ fn hosts_that_know_each_other_already_are_found_by_their_packets() {
     for _ in 0..5000 {
         socket.send_to(&[0; 100], "10.79.0.99:9").unwrap();
     }
-    wait_until("too many of them to be told", || machines.shown()["lost_frames"].as_u64().unwrap() > 0);
+    wait_until("the excess to be reported", || machines.status()["lost_frames"].as_u64().unwrap() > 0);
     let (flooded, spans) = (received() - before, begun.elapsed().as_millis() as u64 / 100 + 2);
     assert!(flooded > 0 && flooded < 64 * spans + 20, "{flooded} in {spans} spans");
     machines.down();
 }
 
 #[test]
-fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
+fn our_transport_sprays_despite_failed_links_and_unplugged_ports() {
     let Some(_turn) = turn() else { return };
     let (machines, folder) = (Machines::new("spray"), Folder::new());
     let trimming = ["--set", "queue.trimming=true", "--set", "queue.limit=\"20 packets\""];
@@ -193,15 +196,15 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     ip(&format!("-n {host} link set eth0 up"));
     wait_until("the link to be up", || machines.links("leaf1->h2", &[])[0]["state"] == "up");
     let (sent, received) = (sender.end().success(), receiver.end().success());
-    assert!(sent && received, "{}{}", sender.said(), receiver.said());
+    assert!(sent && received, "{}{}", sender.stderr(), receiver.stderr());
     assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
     assert!(machines.sum("leaf0->spine1", "drops_silent") > 0);
     assert!(machines.sum("*", "trims") > 0);
     let mut metrics = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     metrics.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut said = String::new();
-    metrics.read_to_string(&mut said).unwrap();
-    assert!(said.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{said}");
+    let mut page = String::new();
+    metrics.read_to_string(&mut page).unwrap();
+    assert!(page.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{page}");
     let report = machines.down();
     let events =
         report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["what"]));
@@ -212,7 +215,8 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     assert!(first["bytes"].as_u64().unwrap() > 32 << 20);
 }
 
-/// Hosts of two networks whose router the machine is: the kernel's neighbours tell where they are.
+/// The machine is the router of hosts in two networks; the kernel's neighbour table determines
+/// their ports.
 #[test]
 fn hosts_of_other_networks_are_routed() {
     let Some(_turn) = shared_turn() else { return };
@@ -229,15 +233,15 @@ fn hosts_of_other_networks_are_routed() {
     assert!(Machines::command(&machine, "sh").args(["-c", forward]).status().unwrap().success());
     machines.switch(&[]);
     exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 10_000);
-    wait_until("both hosts to be known", || {
-        let hosts = machines.shown()["hosts"].to_string();
+    wait_until("both hosts to be found", || {
+        let hosts = machines.status()["hosts"].to_string();
         hosts.contains("10.80.0.1") && hosts.contains("10.81.0.1")
     });
     let before = machines.sum("leaf0->spine*", "bytes");
     exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 500_000);
     let bytes = machines.sum("leaf0->spine*", "bytes") - before;
     assert!((500_000..700_000).contains(&bytes), "{bytes}");
-    // A port of a switch takes a TTL; the host's own link takes none.
+    // Each switch decrements the TTL; the host's own link does not.
     let ttl = |count: u8| {
         let near = inside(&machines.host(0), || std::net::UdpSocket::bind("10.80.0.1:0")).unwrap();
         let far = inside(&machines.host(2), || std::net::UdpSocket::bind("10.81.0.1:0")).unwrap();
@@ -246,13 +250,14 @@ fn hosts_of_other_networks_are_routed() {
         near.send_to(&content(1, 100), far.local_addr().unwrap()).unwrap();
         far.recv_from(&mut [0; 200]).is_ok()
     };
-    assert!(ttl(4) && !ttl(3), "leaf0, spine and leaf1 take one each");
+    assert!(ttl(4) && !ttl(3), "leaf0, spine and leaf1 decrement it once each");
     machines.down();
 }
 
-/// Links that carry more than a thread holds: drivers send frames on, and marks and drops are the scenario's.
+/// Links faster than a thread can delay: drivers forward frames, and marks and drops are those of
+/// the scenario.
 #[test]
-fn fast_links_are_not_held() {
+fn fast_links_are_not_delayed_by_a_thread() {
     let Some(_turn) = turn() else { return };
     let machines = Machines::new("fast");
     let arguments = machines.arguments();
@@ -280,7 +285,7 @@ fn fast_links_are_not_held() {
     machines.assert_as_it_was();
     let shown = machines.switch(&fast);
     assert_eq!(shown["at_once"], true);
-    // Whoever redirects a frame leaves its checksum as it is, which veth's sender has only begun.
+    // A redirected frame keeps its checksum, which veth's sender leaves partial.
     for host in 0..HOSTS {
         inside(&machines.host(host), || {
             Ethtool::open("eth0").unwrap().set_feature("tx-checksum-ip-generic", false).unwrap();
@@ -291,20 +296,21 @@ fn fast_links_are_not_held() {
     }
     assert!(machines.sum("leaf0->spine*", "bytes") > 8_000_000);
     assert!(machines.sum("*", "marks") > 0);
-    assert_eq!(machines.shown()["lost_frames"], 0);
+    assert_eq!(machines.status()["lost_frames"], 0);
     machines.links("leaf0-spine*", &["loss=5%"]);
-    // Segmentation offload packs these bytes into few frames, which may all arrive.
+    // With segmentation offload these bytes are sent in few frames, none of which may be lost.
     let loses = |_| {
         exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
         machines.sum("leaf0-spine*", "drops_random") > 0
     };
-    assert!((0..50).any(loses), "5 % of the frames are to be lost");
+    assert!((0..50).any(loses), "5 % of the frames must be lost");
     machines.down();
 }
 
-/// An interface takes shorter packets than those that come: they are lost and told, as are those to one that is down, and the others go on.
+/// Packets longer than an interface's MTU are dropped and reported, as are those to an interface
+/// that is down; other hosts are not affected.
 #[test]
-fn what_an_interface_cannot_send_stops_nobody() {
+fn packets_too_long_for_an_interface_do_not_affect_others() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("short");
     ip(&format!("-n {} link set p2 mtu 1280", machines.machine()));
@@ -313,10 +319,10 @@ fn what_an_interface_cannot_send_stops_nobody() {
     exchange(&machines.host(1), &machines.host(2), Machines::address(2, false), 1_000);
     let socket = inside(&machines.host(1), || std::net::UdpSocket::bind("10.79.0.2:0")).unwrap();
     (0..10).for_each(|_| assert_eq!(socket.send_to(&[0; 1400], "10.79.0.3:9").unwrap(), 1400));
-    wait_until("them to be told", || machines.shown()["lost_frames"] == 10);
+    wait_until("the losses to be reported", || machines.status()["lost_frames"] == 10);
     ip(&format!("-n {} link set p3 down", machines.machine()));
     for _ in 0..10 {
-        // Nobody may answer for it.
+        // Fails if the host is reported as unreachable.
         let _ = socket.send_to(&[0; 100], "10.79.0.4:9");
     }
     exchange(&machines.host(0), &machines.host(1), Machines::address(1, false), 1_000_000);
@@ -324,7 +330,7 @@ fn what_an_interface_cannot_send_stops_nobody() {
 }
 
 #[test]
-fn a_kill_leaves_nothing_on_the_interfaces() {
+fn a_killed_switch_leaves_nothing_on_the_interfaces() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("kill");
     let shown = machines.switch(&[]);
@@ -332,13 +338,13 @@ fn a_kill_leaves_nothing_on_the_interfaces() {
     assert!(interfaces.contains("xdp") && interfaces.contains("promiscuity 1"), "{interfaces}");
     kill(Pid::from_raw(shown["pid"].as_u64().unwrap() as i32), Signal::SIGKILL).unwrap();
     wait_until("the end of the process", || !spray_switch::deployed().contains(&machines.name));
-    let (code, said, errors) = run(&["clean"]);
-    assert!(code == 0 && said.contains(&machines.name), "{said}{errors}");
+    let (code, stdout, errors) = run(&["clean"]);
+    assert!(code == 0 && stdout.contains(&machines.name), "{stdout}{errors}");
     machines.assert_as_it_was();
 }
 
 #[test]
-fn what_cannot_be_had_is_told_before_anything_is_attached() {
+fn impossible_requests_are_rejected_before_anything_is_attached() {
     let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("refused");
     let machine = machines.machine();
@@ -348,8 +354,8 @@ fn what_cannot_be_had_is_told_before_anything_is_attached() {
     let refused = |host: usize, port: &str, why: &str| {
         let mut arguments: Vec<&str> = all.iter().map(String::as_str).collect();
         arguments[7 + 2 * host] = port;
-        let (code, said, errors) = run(&arguments);
-        assert!(code == 2 && said.is_empty() && errors.contains(why), "{port}: {code}: {said}{errors}");
+        let (code, stdout, errors) = run(&arguments);
+        assert!(code == 2 && stdout.is_empty() && errors.contains(why), "{port}: {code}: {stdout}{errors}");
         machines.assert_as_it_was();
     };
     refused(3, &format!("h3=nope@{machine}"), "there is no interface nope");
@@ -376,7 +382,7 @@ fn what_cannot_be_had_is_told_before_anything_is_attached() {
     arguments.extend(["--set", "topology.host_gbps=10"]);
     let (code, _, errors) = run(&arguments);
     assert!(code == 2 && errors.contains("--set topology.host_gbps=9.5"), "{errors}");
-    // Another's program stays.
+    // The program of another process is not replaced.
     machines.switch(&[]);
     let (code, _, errors) = run(&[&["switch", "--name", "another"][..], &arguments[5..arguments.len() - 2]].concat());
     assert!(code == 2 && errors.contains("`deployed`, held by spray"), "{errors}");

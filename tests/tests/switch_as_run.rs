@@ -1,4 +1,5 @@
-//! `spray switch` beside `spray run`: the same scenario, sent by `spray send` over interfaces that exist, or by the hosts of a run.
+//! `spray switch` compared with `spray run`: the same scenario, sent by `spray send` over existing
+//! interfaces, or by the hosts of a run.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,47 +11,48 @@ use spray_tests::machines::{HOSTS, Machines, ip};
 use spray_tests::running::{Running, content};
 use spray_tests::{scenarios, spray, turn};
 
-/// What the hosts send, and how the fabric is.
+/// The traffic of the hosts, and the settings of the fabric.
 struct Case {
     name: &'static str,
     megabytes: usize,
     balancer: &'static str,
-    /// Of the senders and of the run.
+    /// Arguments of the senders and of the run.
     senders: &'static [&'static str],
-    /// Of the switches and of the run.
+    /// Arguments of the switches and of the run.
     switches: &'static [&'static str],
     failure: Failure,
 }
 
-/// What happens to links.
+/// The failure of links.
 #[derive(Clone, Copy)]
 enum Failure {
     /// The receiver's own link has half of its rate.
     Narrow,
     /// One uplink has half of its rate, and one a quarter: together less than a sender's.
     Slow,
-    /// One uplink has half of its rate, and the other loses everything without a word.
+    /// One uplink has half of its rate, and the other silently loses everything.
     Dead,
 }
 
-/// What became of it.
+/// The figures of a transfer.
 #[derive(Debug)]
 struct Figures {
     /// The completion time.
     seconds: f64,
     marks: u64,
-    /// Frames that links of switches lost.
+    /// Frames lost on links of switches.
     lost: u64,
     trims: u64,
 }
 
-/// A link, its change as `spray link` takes it, and the same in a scenario.
+/// A link, its change for `spray link`, and the same in a scenario.
 type Change = (&'static str, &'static str, &'static str);
 
 impl Figures {
-    /// Those of links that have carried a transfer.
+    /// Returns the figures of links that have carried a transfer.
     fn of_links(seconds: f64, links: &[Value]) -> Self {
-        // A host of a run keeps what its own link does not carry; here the link has a queue.
+        // A host of a run delays packets beyond the rate of its own link; here the link has a
+        // queue.
         let of_switches = || links.iter().filter(|link| !link["link"].as_str().unwrap().starts_with('h'));
         let sum = |field: &str| of_switches().map(|link| link[field].as_u64().unwrap()).sum();
         Self { seconds, marks: sum("marks"), lost: sum("drops_queue") + sum("drops_silent"), trims: sum("trims") }
@@ -80,7 +82,7 @@ impl Failure {
 }
 
 impl Case {
-    /// `spray run` on its own veth.
+    /// Runs `spray run` on its own veth.
     fn run(&self, folder: &Path) -> Figures {
         let (matrix, out) = (folder.join("flows.cm"), folder.join("run"));
         let flow = format!("0->2 id 1 start 0 size {}", self.megabytes << 20);
@@ -103,7 +105,7 @@ impl Case {
         }
     }
 
-    /// `spray send` over one machine's interfaces. Packets are as long as those of the run.
+    /// Runs `spray send` over the interfaces of one machine, with the packet length of the run.
     fn switch(&self, folder: &Path) -> Figures {
         let machines = Machines::new("as-run");
         for host in 0..HOSTS {
@@ -115,24 +117,24 @@ impl Case {
             machines.links(link, &[change]);
         }
         let seconds = self.send([0, 2].map(|host| machines.host(host)), folder);
-        assert_eq!(machines.shown()["lost_frames"], 0, "this machine is too slow for the scenario");
+        assert_eq!(machines.status()["lost_frames"], 0, "this machine is too slow for the scenario");
         let figures = Figures::of_links(seconds, &machines.links("*", &[]));
         machines.down();
         figures
     }
 
-    /// `spray send` over four machines, each of which runs one switch.
+    /// Runs `spray send` over four machines, each of which runs one switch.
     fn boxes(&self, folder: &Path) -> Figures {
         let boxes = Boxes::new("as-run");
         boxes.set_mtu(3092);
-        boxes.play_all(self.switches);
+        boxes.start_all(self.switches);
         let at = |link: &str| SWITCHES.into_iter().find(|switch| link.starts_with(switch)).expect("a switch's link");
         for (link, change, _) in self.failure.changes() {
             boxes.links(at(link), link, &[change]);
         }
-        let seconds = self.send([0, 2].map(|host| boxes.place(&format!("h{host}"))), folder);
+        let seconds = self.send([0, 2].map(|host| boxes.namespace(&format!("h{host}"))), folder);
         let links = SWITCHES.iter().flat_map(|switch| {
-            assert_eq!(boxes.shown(switch)["lost_frames"], 0, "this machine is too slow for the scenario");
+            assert_eq!(boxes.status(switch)["lost_frames"], 0, "this machine is too slow for the scenario");
             boxes.links(switch, "*", &[])
         });
         let figures = Figures::of_links(seconds, &links.collect::<Vec<_>>());
@@ -140,7 +142,7 @@ impl Case {
         figures
     }
 
-    /// Sends from one namespace to another. Returns the seconds that it took.
+    /// Sends from one namespace to another. Returns the duration in seconds.
     fn send(&self, [from, to]: [String; 2], folder: &Path) -> f64 {
         let (file, out) = (folder.join("file"), folder.join("in"));
         std::fs::write(&file, content(0, self.megabytes << 20)).unwrap();
@@ -154,34 +156,34 @@ impl Case {
         sender.args(["--to", &Machines::address(2, false).to_string(), "--balancer", self.balancer]).args(self.senders);
         sender.args(self.switches.contains(&"queue.trimming=true").then_some("--trimming"));
         let sender = Running(sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-        let said: Value = serde_json::from_str(&output(sender)).unwrap();
+        let report: Value = serde_json::from_str(&output(sender)).unwrap();
         drop(receiver);
         std::fs::remove_dir_all(out).unwrap();
-        said["seconds"].as_f64().unwrap()
+        report["seconds"].as_f64().unwrap()
     }
 
-    /// `spray run`, and `spray switch` of all switches.
+    /// Runs `spray run`, and `spray switch` with all switches.
     fn compare(&self) -> [Figures; 2] {
         let folder = Folder::new();
         [self.run(folder.path()), self.switch(folder.path())]
     }
 
-    /// These, and `spray switch` of one switch on each of four machines.
+    /// As [`Case::compare`], and `spray switch` with one switch on each of four machines.
     fn compare_all(&self) -> [Figures; 3] {
         let [run, switch] = self.compare();
         [run, switch, self.boxes(Folder::new().path())]
     }
 }
 
-/// What a process said when it ended well.
+/// Returns the output of a process that succeeds.
 fn output(mut process: Running) -> String {
     let mut stdout = process.0.stdout.take().expect("a pipe");
-    let said = std::io::read_to_string(&mut stdout).unwrap();
-    assert!(process.end().success(), "{}", process.said());
-    said
+    let printed = std::io::read_to_string(&mut stdout).unwrap();
+    assert!(process.end().success(), "{}", process.stderr());
+    printed
 }
 
-/// A sender that the network does not move, and that sends one and a half times what its receiver's link carries.
+/// A sender with a fixed rate, one and a half times that of its receiver's link.
 const STEADY: Case = Case {
     name: "last link overloaded",
     megabytes: 16,
@@ -193,34 +195,35 @@ const STEADY: Case = Case {
 const SHORT: [&str; 2] = ["--set", "queue.limit=\"20 packets\""];
 const TRIMMED: &[&str] = &[SHORT[0], SHORT[1], "--set", "queue.trimming=true"];
 
-/// How far two counts are apart, as a share of the first.
-fn apart(one: f64, other: f64) -> f64 {
+/// Returns the difference of two counts, as a share of the first.
+fn difference(one: f64, other: f64) -> f64 {
     (other - one) / one
 }
 
-/// Of a sender with a fixed rate, switches mark, trim and drop as many packets either way. A process that the machine stops for a
-/// moment catches up in one burst, so one of three tries counts.
+/// With a fixed rate, switches mark, trim and drop the same number of packets in both cases. A
+/// process that the machine stops for a moment catches up in one burst, so one of three tries
+/// suffices.
 #[test]
-fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
+fn overload_is_marked_trimmed_and_dropped_as_in_a_run() {
     let Some(_turn) = turn() else { return };
     for switches in [&SHORT[..], TRIMMED] {
-        let alike = || {
+        let is_close = || {
             let [run, switch] = Case { switches, megabytes: 8, ..STEADY }.compare();
             assert_eq!(run.trims > 0, switch.trims > 0);
             let (lost, too) = (run.lost + run.trims, switch.lost + switch.trims);
             assert!(lost > 1_000 && run.marks > 2_000, "{run:?}");
-            let alike = [(lost, too), (run.marks, switch.marks)];
+            let is_close = [(lost, too), (run.marks, switch.marks)];
             eprintln!("{run:?} {switch:?}");
-            alike.iter().all(|&(one, other)| apart(one as f64, other as f64).abs() < 0.1)
+            is_close.iter().all(|&(one, other)| difference(one as f64, other as f64).abs() < 0.1)
         };
-        assert!((0..3).any(|_| alike()), "no try of three, which are above");
+        assert!((0..3).any(|_| is_close()), "none of the three tries above is close enough");
     }
 }
 
-/// The table of `docs/results/switch.md`: minutes, on an idle machine.
+/// The table of `docs/results/switch.md`; takes minutes, on an idle machine.
 #[test]
 #[ignore = "it measures times, and prints a table"]
-fn everything_beside_a_run() {
+fn all_cases_compared_with_a_run() {
     let Some(_turn) = turn() else { return };
     let across =
         |name, balancer, switches, failure| Case { name, megabytes: 24, balancer, senders: &[], switches, failure };
@@ -229,7 +232,8 @@ fn everything_beside_a_run() {
         ("switches: adaptive", &["--set", "switch.scheme=\"adaptive\""]),
     ];
     let mut cases = vec![STEADY, Case { name: "as before, trimming", switches: TRIMMED, ..STEADY }];
-    // Those that take one link at a time are left out: which one it is decides all.
+    // Balancers that use one link at a time are left out: the selected link would determine the
+    // result.
     for balancer in ["reps", "reps-plus", "ops", "mprdma", "bitmap"] {
         cases.push(across("uplinks at 50 and 25 %", balancer, &[], Failure::Slow));
     }
@@ -242,7 +246,7 @@ fn everything_beside_a_run() {
     for case in cases {
         let all = case.compare_all();
         let [run, one, four] = all.each_ref().map(|figures| (case.megabytes << 23) as f64 / figures.seconds / 1e6);
-        let [first, second] = [one, four].map(|mbps| 100.0 * apart(run, mbps));
+        let [first, second] = [one, four].map(|mbps| 100.0 * difference(run, mbps));
         let marks = all.each_ref().map(|figures| figures.marks.to_string()).join(" | ");
         let lost = all.each_ref().map(|figures| (figures.lost + figures.trims).to_string()).join(" | ");
         println!(

@@ -1,4 +1,5 @@
-//! Real packets through the fabric: every byte arrives under every link event, in both chassis modes, with both IP versions.
+//! Real packets through the fabric: every byte arrives with every link event, in both chassis
+//! modes, with both IP versions.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
@@ -7,7 +8,8 @@ use spray_experiments::workload::{Flow, Pattern};
 use spray_tests::{assert_sound, in_time, run, run_on, scenarios, shared_turn, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
-/// The size of a flow: the first window, in which a mark or trim counts most, is a small part of it.
+/// The size of a flow, much larger than the first window, in which the effect of a mark or trim is
+/// greatest.
 const LONG: &str = "4 MiB";
 
 fn event(link: &str, rest: &str) -> String {
@@ -23,12 +25,13 @@ fn has(result: &RunResult, kind: EventKind) -> bool {
 }
 
 #[test]
-fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
+fn a_healthy_fabric_loses_nothing_and_is_not_faster_than_its_links() {
     let Some(_turn) = turn() else { return };
     let scenario = small(BYTES, "");
     let result = in_time(&testbed(&scenario), &scenario, scenario.transport.balancer[0]);
     assert_eq!(sum(&result, |port| port.drops_link() + port.drops_random + port.drops_ttl), 0);
-    // No flow can be faster than its link: 512 KiB and headers at 100 Gb/s, and half a round trip.
+    // The minimum time of a flow on its link: 512 KiB and headers at 100 Gb/s, and half a round
+    // trip.
     let least_us = 524_288.0 * 8.0 / 100e3 + 4.0;
     for flow in &result.flows {
         let fct = flow.fct_us.unwrap();
@@ -44,7 +47,7 @@ fn one_testbed_runs_balancers_and_fabrics_in_turn() {
     let scenario = small(BYTES, "");
     let failing = small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.5"));
     let testbed = testbed(&scenario);
-    // The others: `balancers.rs`.
+    // The others are tested in `balancers.rs`.
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         assert_sound(&run_on(&testbed, &scenario, balancer).unwrap());
         assert_sound(&run_on(&testbed, &failing, balancer).unwrap());
@@ -52,7 +55,7 @@ fn one_testbed_runs_balancers_and_fabrics_in_turn() {
 }
 
 #[test]
-fn a_link_down_is_dropped_on_until_routing_knows() {
+fn a_link_that_is_down_drops_until_routing_converges() {
     let Some(_turn) = turn() else { return };
     let down = event("leaf0-spine0", "at_us = 10\nuntil_us = 60\naction = \"down\"\nconvergence_us = 15");
     let scenario = small(BYTES, &down);
@@ -60,34 +63,34 @@ fn a_link_down_is_dropped_on_until_routing_knows() {
     assert!(sum(&result, |port| port.drops_link()) > 0);
     assert_eq!(result.events.iter().filter(|event| event.kind == EventKind::Reroute).count(), 2);
     let recovery = result.loss_duration_us.unwrap();
-    assert!(recovery <= 65.0 + 20.0, "the last drop came {recovery} us after the first failure");
+    assert!(recovery <= 65.0 + 20.0, "the last drop is {recovery} us after the first failure");
 }
 
 #[test]
-fn a_silent_drop_is_survived_and_seen() {
+fn a_silent_drop_is_detected_and_recovered() {
     let Some(_turn) = shared_turn() else { return };
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &silent));
     assert_sound(&result);
-    // The link drops ACKs too; later ACKs repeat what they said.
+    // The link drops ACKs too; later ACKs repeat their content.
     assert!(sum(&result, |port| port.drops_link()) > 0 && result.counted().0.retransmits > 0, "{:?}", result.counted());
     assert!(has(&result, EventKind::Failure) && has(&result, EventKind::LastDrop));
     assert!(!has(&result, EventKind::Reroute));
 }
 
 #[test]
-fn a_slow_link_drops_nothing_by_itself() {
+fn a_slow_link_alone_drops_nothing() {
     let Some(_turn) = shared_turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.25")));
     assert_sound(&result);
     assert_eq!(sum(&result, |port| port.drops_link()), 0);
     assert_eq!(result.loss_duration_us, None);
     let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
-    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS moves to the faster uplink");
+    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS prefers the faster uplink");
 }
 
 #[test]
-fn random_loss_is_made_up_for() {
+fn random_loss_is_recovered() {
     let Some(_turn) = shared_turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"loss\"\nprobability = 0.05")));
     assert_sound(&result);
@@ -96,7 +99,7 @@ fn random_loss_is_made_up_for() {
 }
 
 #[test]
-fn a_flapping_link_drops_in_its_bad_times() {
+fn a_flapping_link_drops_while_it_is_down() {
     let Some(_turn) = shared_turn() else { return };
     let flap = event("leaf0->spine0", "action = \"flap\"\nperiod_us = 20\ndown_us = 5");
     let result = run(&small(BYTES, &flap));
@@ -105,7 +108,7 @@ fn a_flapping_link_drops_in_its_bad_times() {
 }
 
 #[test]
-fn each_switch_may_have_a_namespace_of_its_own() {
+fn each_switch_may_have_a_separate_namespace() {
     let Some(_turn) = shared_turn() else { return };
     let per_switch = "[emulation]\nchassis = \"per-switch\"\n";
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
@@ -118,7 +121,7 @@ fn each_switch_may_have_a_namespace_of_its_own() {
 }
 
 #[test]
-fn ipv6_carries_everything_too() {
+fn ipv6_delivers_every_byte() {
     let Some(_turn) = shared_turn() else { return };
     for chassis in ["fabric", "per-switch"] {
         let rest = format!("[transport]\nip = 6\nack_every = 4\n[emulation]\nchassis = \"{chassis}\"\n");
@@ -127,9 +130,9 @@ fn ipv6_carries_everything_too() {
 }
 
 #[test]
-fn an_incast_is_trimmed_or_dropped_as_told() {
+fn an_incast_is_trimmed_or_dropped_as_configured() {
     let Some(_turn) = shared_turn() else { return };
-    // A balancer without trailers: these have no payload to cut off, and a full queue drops them.
+    // A balancer without trailers, which have no payload to trim and are dropped by a full queue.
     let incast = |trimming: bool| {
         let text = format!(
             "name = \"incast\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
@@ -152,12 +155,12 @@ fn a_receiver_that_falls_silent_ends_its_sender_in_bounded_time() {
     let scenario = small(BYTES, &format!("[transport]\ngive_up_us = 2000\n{cut}"));
     let result = run(&scenario);
     let lost: Vec<_> = result.flows.iter().filter(|flow| flow.fct_us.is_none()).collect();
-    // The host that h2 was to hear, and h2 itself, which hears no ACKs.
+    // Incomplete are the flow to h2 and possibly that of h2, which receives no ACKs.
     assert!(lost.iter().any(|flow| flow.dst == "h2") && lost.iter().all(|flow| flow.dst == "h2" || flow.src == "h2"));
     let ended = result.events.iter().filter(|event| event.detail.contains("stopped acknowledging"));
     assert!(ended.clone().count() >= 1, "{:?}", result.events);
     assert!(ended.clone().all(|event| event.time_us < 5_000.0), "{:?}", ended.collect::<Vec<_>>());
-    assert_eq!(result.payload_verified, Some(true), "what did arrive is right");
+    assert_eq!(result.payload_verified, Some(true), "received data is correct");
 }
 
 #[test]
@@ -176,7 +179,7 @@ fn makespan_us(result: &RunResult) -> f64 {
 }
 
 #[test]
-fn one_seed_gives_one_outcome_with_ecmp() {
+fn a_seed_determines_the_outcome_with_ecmp() {
     let Some(_turn) = turn() else { return };
     let scenario = small(LONG, "[transport]\nbalancer = \"ecmp\"\n");
     let testbed = testbed(&scenario);
@@ -185,7 +188,7 @@ fn one_seed_gives_one_outcome_with_ecmp() {
 }
 
 #[test]
-fn both_chassis_modes_play_the_same_fabric() {
+fn both_chassis_modes_emulate_the_same_fabric() {
     let Some(_turn) = turn() else { return };
     let mode = |mode: &str| {
         let scenario = small(LONG, &format!("[emulation]\nchassis = \"{mode}\"\n"));

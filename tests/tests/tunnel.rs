@@ -1,4 +1,4 @@
-//! `spray tunnel`: TCP of the kernel's over it, while links die, and while an end is started again.
+//! `spray tunnel`: kernel TCP over it, while links fail, and while an end is restarted.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
@@ -12,21 +12,21 @@ use spray_tests::routers::Routers;
 use spray_tests::running::{Running, both_ways, wait_until};
 use spray_tests::{shared_turn, spray, turn};
 
-use crate::metrics::{ask, value};
+use crate::metrics::{request, value};
 
 #[test]
-fn tcp_through_a_tunnel_goes_on_when_a_link_dies() {
+fn tcp_through_a_tunnel_survives_a_link_failure() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();
-    // Of no file is anything sent but as many bytes.
+    // Only the size of the file is used: other bytes are sent.
     let folder = spray_test_support::Folder::new();
     let file = folder.file("payload", vec![0; 24 << 20]);
     let command = spray();
     for condition in [Condition::Healthy, Condition::Silent] {
         let tunnel = Contender::Tunnel(Vec::new());
         let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &tunnel, condition).unwrap();
-        assert!(done.mbps.is_some(), "{}: {}", condition.name(), done.said);
-        assert!(!done.said.contains("connecting again"), "{}: {}", condition.name(), done.said);
+        assert!(done.mbps.is_some(), "{}: {}", condition.name(), done.output);
+        assert!(!done.output.contains("connecting again"), "{}: {}", condition.name(), done.output);
     }
 }
 
@@ -39,7 +39,8 @@ fn end(pair: &Pair, side: usize, rest: &[&str]) -> Running {
     Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
 }
 
-/// Sends bytes there and other bytes back by one TCP connection, all at once, and compares them.
+/// Sends different bytes in both directions of one TCP connection at the same time, and compares
+/// them.
 fn exchange(pair: &Pair, port: u16) {
     let listener = pair.run_in(1, || TcpListener::bind(("10.9.0.2", port))).unwrap().unwrap();
     let near = pair.run_in(0, || TcpStream::connect(("10.9.0.2", port))).unwrap().unwrap();
@@ -48,7 +49,7 @@ fn exchange(pair: &Pair, port: u16) {
 }
 
 #[test]
-fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
+fn a_restarted_end_reconnects_and_ctrl_c_leaves_nothing() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let connected = "connected to ";
@@ -56,12 +57,12 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
     let mut near = end(&pair, 0, &["--name", "near", "--timeout", "1"]).until(connected);
     far = far.until(connected);
     exchange(&pair, 5001);
-    // One end is killed; the other finds its successor.
+    // One end is killed; the other connects to its successor.
     far.kill();
     far = end(&pair, 1, &["--name", "far", "--mtu", "9000"]).until(connected);
     near = near.until("connecting again").until(connected);
     exchange(&pair, 5001);
-    // A route has packets of the tunnel go into the tunnel.
+    // A route directs packets of the tunnel into the tunnel.
     let outer = Pair::address(1, false).to_string();
     let lead = ["route", "add", &outer, "dev", "near"];
     assert!(pair.run_in(0, || Command::new("ip").args(lead).status()).unwrap().unwrap().success());
@@ -70,16 +71,16 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
     near = near.until("and dropped: see `ip route");
     for (side, running) in [&mut near, &mut far].into_iter().enumerate() {
         kill(Pid::from_raw(running.0.id() as i32), Signal::SIGINT).unwrap();
-        assert_eq!(running.end().code(), Some(130), "{}", running.said());
+        assert_eq!(running.end().code(), Some(130), "{}", running.stderr());
         let links = pair.run_in(side, || Command::new("ip").args(["-details", "link"]).output()).unwrap().unwrap();
         let links = text(&links.stdout);
         assert!(!links.contains("near") && !links.contains("far") && !links.contains("prog/xdp"), "{links}");
     }
 }
 
-/// What each thread reads goes by its own connection, and comes back by any.
+/// Packets read by each thread use its own connection, and return on any.
 #[test]
-fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
+fn each_thread_of_a_host_has_its_queue_and_connections() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::with_queues(2).unwrap();
     let threads = std::thread::available_parallelism().unwrap().get().min(2) as f64;
@@ -87,7 +88,7 @@ fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
     let far = end(&pair, 1, &["--metrics", &publish]);
     let mut near = end(&pair, 0, &[]).until("connected to ");
     let far = far.until("connected to ");
-    let metrics = || pair.run_in(0, || ask(&publish, "/metrics")).unwrap();
+    let metrics = || pair.run_in(0, || request(&publish, "/metrics")).unwrap();
     let open = || value(&metrics()?, "spray_connections");
     wait_until("all connections to be open", || open() == Some(2.0 * threads));
     std::thread::scope(|scope| {
@@ -98,18 +99,19 @@ fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
     });
     kill(Pid::from_raw(near.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(near.end().code(), Some(130));
-    // Dropped packets are not looked at: a full queue drops some. A thread without a connection would not have delivered its flows.
-    let said = near.said();
-    assert!(said.contains(" 0 refused"), "{said}");
+    // Dropped packets are not compared, because a full queue drops some. A thread without a
+    // connection would not have delivered its flows.
+    let stderr = near.stderr();
+    assert!(stderr.contains(" 0 refused"), "{stderr}");
     drop(far);
 }
 
-/// A public key, and that of another machine.
+/// A public key of another machine.
 const KEY: &str = "3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
 const OTHERS: &str = "10.0.0.9=3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
 
 #[test]
-fn what_cannot_be_is_refused_and_says_why() {
+fn impossible_requests_are_rejected_with_the_reason() {
     for (arguments, why) in [
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24"][..], "no key"),
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24", "--insecure"], "there is no interface spray-nope"),
@@ -146,7 +148,7 @@ fn what_cannot_be_is_refused_and_says_why() {
         ),
     ] {
         let output = spray().args(["tunnel", "--interface", "spray-nope"]).args(arguments).output().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains(why), "{arguments:?}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(why), "{arguments:?}: {stderr}");
     }
 }

@@ -1,4 +1,4 @@
-//! The commands over UDP sockets, on loopback addresses, without any right.
+//! The commands over UDP sockets, on loopback addresses, without privileges.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,34 +12,35 @@ use spray_tests::machines::{Machines, ip};
 use spray_tests::running::{Running, content};
 use spray_tests::{shared_turn, spray};
 
-/// Root runs them as the user that has no rights.
-const NOBODY: u32 = 65_534;
+/// Root runs them as the user without privileges.
+const UNPRIVILEGED_USER: u32 = 65_534;
 
-/// A folder of that user's, with our program in it, and addresses that no other test has.
-struct Place {
+/// A folder of that user with our program in it, and addresses that no other test uses.
+struct Setup {
     folder: Folder,
     program: PathBuf,
     address: String,
-    /// That of the side that connects.
+    /// The address of the side that connects.
     from: String,
 }
 
-impl Place {
+impl Setup {
     fn new(number: u8) -> Self {
         let folder = Folder::new();
         let program = folder.path().join("spray");
-        // By another process: a program that this one has open for writing, or a child that it forks meanwhile, cannot be run.
+        // Copied by another process: a program that this one, or a child forked meanwhile, has open
+        // for writing cannot be executed.
         assert!(Command::new("cp").arg(spray().get_program()).arg(&program).status().unwrap().success());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [high, low] = (std::process::id() as u16).to_be_bytes();
         let address = |side| format!("127.{}.{low}.{}", 192 | high & 31, 2 * number + side);
-        let place = Self { folder, program, address: address(0), from: address(1) };
-        let inbox = place.inbox();
+        let setup = Self { folder, program, address: address(0), from: address(1) };
+        let inbox = setup.inbox();
         fs::create_dir(&inbox).unwrap();
         if nix::unistd::geteuid().is_root() {
-            chown(inbox, Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(inbox, Some(UNPRIVILEGED_USER), Some(UNPRIVILEGED_USER)).unwrap();
         }
-        place
+        setup
     }
 
     fn inbox(&self) -> PathBuf {
@@ -50,7 +51,7 @@ impl Place {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if nix::unistd::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED_USER).gid(UNPRIVILEGED_USER);
         }
         command
     }
@@ -66,30 +67,30 @@ impl Place {
 }
 
 #[test]
-fn a_file_goes_from_any_user_to_any_other() {
-    let place = Place::new(1);
+fn any_user_can_send_a_file_to_any_other() {
+    let setup = Setup::new(1);
     let sent = content(1, 5_000_000);
-    let file = place.folder.file("file", &sent);
-    let inbox = place.inbox();
-    let mut receiver = place.listening(&["recv", "--out", inbox.to_str().unwrap()]);
-    let to = ["--device", "udp", "--from", &place.from, "--to", &place.address, "--insecure", "--timeout", "60"];
-    let sender = place.output(&[&["send", &file, "--balancer", "reps"], &to[..]].concat());
+    let file = setup.folder.file("file", &sent);
+    let inbox = setup.inbox();
+    let mut receiver = setup.listening(&["recv", "--out", inbox.to_str().unwrap()]);
+    let to = ["--device", "udp", "--from", &setup.from, "--to", &setup.address, "--insecure", "--timeout", "60"];
+    let sender = setup.output(&[&["send", &file, "--balancer", "reps"], &to[..]].concat());
     assert!(sender.status.success(), "{}", text(&sender.stderr));
     assert!(receiver.end().success());
     assert!(fs::read(inbox.join("file")).unwrap() == sent);
-    for said in [text(&sender.stderr), receiver.said()] {
-        assert!(!said.contains("warning"), "{said}");
+    for stderr in [text(&sender.stderr), receiver.stderr()] {
+        assert!(!stderr.contains("warning"), "{stderr}");
     }
 }
 
 #[test]
 fn goodput_and_round_trips_are_measured() {
-    let place = Place::new(2);
-    let _server = place.listening(&["serve"]);
+    let setup = Setup::new(2);
+    let _server = setup.listening(&["serve"]);
     for way in [&["--time", "1"][..], &["--time", "1", "-R"], &["--time", "1", "--latency"]] {
-        let by = ["--device", "udp", "--from", &place.from, "--insecure", "--json", "--timeout", "60"];
-        let rest = [&["perf", &place.address], &by[..]].concat();
-        let output = place.output(&[&rest[..], way].concat());
+        let by = ["--device", "udp", "--from", &setup.from, "--insecure", "--json", "--timeout", "60"];
+        let rest = [&["perf", &setup.address], &by[..]].concat();
+        let output = setup.output(&[&rest[..], way].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(measured.is_object(), "{measured}");
@@ -97,22 +98,22 @@ fn goodput_and_round_trips_are_measured() {
 }
 
 #[test]
-fn paths_are_looked_at_without_any_right() {
-    let place = Place::new(4);
-    let _server = place.listening(&["serve"]);
-    let output = place.output(&["paths", &place.address, "--from", &place.from, "--json", "-q"]);
+fn paths_are_examined_without_privileges() {
+    let setup = Setup::new(4);
+    let _server = setup.listening(&["serve"]);
+    let output = setup.output(&["paths", &setup.address, "--from", &setup.from, "--json", "-q"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&found["answered_by"], &found["paths"][0]["hops"][0]),
-        (&"endpoint".into(), &place.address.as_str().into())
+        (&"endpoint".into(), &setup.address.as_str().into())
     );
     assert_eq!(found["values"].as_array().unwrap().iter().filter(|value| value["answered"] == 10).count(), 32);
 }
 
-/// The kernel leaves the checksums of its datagrams to the veth, which computes none.
+/// The kernel leaves the checksums of its datagrams to the veth, which does not compute them.
 #[test]
-fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
+fn a_host_on_udp_sockets_and_one_on_af_xdp_interoperate_over_veth() {
     let Some(_turn) = shared_turn() else { return };
     let (machines, folder) = (Machines::new("mixed"), Folder::new());
     let ways = [("p0", machines.machine()), ("eth0", machines.host(0))];
@@ -138,8 +139,8 @@ fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
             };
             let mut taking = in_namespace(&ways[0].1, &["recv", "--out", inbox.to_str().unwrap()], &taking);
             let mut taking = Running(taking.spawn().unwrap()).listening();
-            let said = in_namespace(&ways[1].1, &["send", &file, "--to", receiver], &giving).output().unwrap();
-            assert!(said.status.success(), "{giving:?}: {}", text(&said.stderr));
+            let output = in_namespace(&ways[1].1, &["send", &file, "--to", receiver], &giving).output().unwrap();
+            assert!(output.status.success(), "{giving:?}: {}", text(&output.stderr));
             assert!(taking.end().success());
             assert!(fs::read(inbox.join("file")).unwrap() == sent);
         }
@@ -147,8 +148,8 @@ fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
 }
 
 #[test]
-fn what_udp_sockets_do_not_have_is_refused() {
-    let place = Place::new(3);
+fn options_without_support_on_udp_sockets_are_rejected() {
+    let setup = Setup::new(3);
     for (given, expected) in [
         (&["--device", "xdp"][..], "--interface"),
         (&[], "--interface"),
@@ -156,8 +157,8 @@ fn what_udp_sockets_do_not_have_is_refused() {
         (&["--device", "udp", "--from", "203.0.113.7"], "cannot receive at UDP port 61440 of 203.0.113.7"),
         (&["--device", "udp", "--payload", "60000"], "or less --payload"),
     ] {
-        let file = place.folder.file("file", "content");
-        let output = place.output(&[&["send", &file, "--to", &place.address, "--insecure"], given].concat());
+        let file = setup.folder.file("file", "content");
+        let output = setup.output(&[&["send", &file, "--to", &setup.address, "--insecure"], given].concat());
         assert_eq!(output.status.code(), Some(2), "{given:?}");
         assert!(text(&output.stderr).contains(expected), "{given:?}: {}", text(&output.stderr));
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::parts;
 
     #[test]
-    fn parts_of_an_item_are_its_own() {
+    fn parts_of_an_item_are_attributed_to_it() {
         let page = r#"<section id="method.new"><span id="structfield.name"></span><section id="variant.Gone.field.at">
             <h2 id="fields"></h2><h2 id="trait-implementations"></h2><section id="method.clone">"#;
         assert_eq!(parts(page).into_iter().collect::<Vec<_>>(), ["Gone::at", "name", "new"]);

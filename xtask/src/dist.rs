@@ -145,9 +145,9 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
 mod tests {
     use super::*;
 
-    /// As `systemd-analyze verify` sees them, with a program that is there.
+    /// Checks the units with `systemd-analyze verify`, with an existing program.
     #[test]
-    fn units_are_sound_and_all_are_installed() {
+    fn units_are_valid_and_all_are_installed() {
         let units = sh::root().join("deploy/systemd");
         let mut names: Vec<_> =
             fs::read_dir(&units).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -169,9 +169,9 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// The paths of scenarios and failures that documents name are those of a package.
+    /// The paths of scenarios and failures in documents are those of a package.
     #[test]
-    fn what_documents_name_is_packaged() {
+    fn files_named_in_documents_are_packaged() {
         for (document, name) in
             [("docs/tutorial.md", "tests/scenarios/flapping.toml"), ("docs/sim.md", "tests/failures/")]
         {

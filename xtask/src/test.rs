@@ -247,7 +247,7 @@ mod tests {
     use super::{Binary, Tally};
 
     #[test]
-    fn what_cargo_says_of_test_binaries_is_read() {
+    fn the_output_of_cargo_about_test_binaries_is_parsed() {
         let message = |test: bool, executable: &str| {
             format!(
                 "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/sim/Cargo.toml\",\"target\":{{\"kind\":[\"lib\"],\
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((built.folder.to_str(), built.name.as_str()), (Some("/w/sim"), "spray_sim"));
         assert_eq!(built.executable.to_str(), Some("/w/target/quick/deps/spray_sim-1"));
         assert!(built.computes());
-        // The same library for others to link, a program, and the end.
+        // The same library for linking, a program, and the end.
         assert_eq!(Binary::built(&message(true, "null")), None);
         assert_eq!(Binary::built(&message(false, "\"/w/target/quick/spray\"")), None);
         assert_eq!(Binary::built("{\"reason\":\"build-finished\",\"success\":true}"), None);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_skips_has_not_passed() {
+    fn a_skipped_test_has_not_passed() {
         let mut tally = Tally::default();
         tally.add("SKIPPED tests::one: needs root");
         tally.add("test tests::two ... SKIPPED tests::two: needs root");

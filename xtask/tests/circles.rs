@@ -1,7 +1,8 @@
-//! No files of a crate import each other, neither directly nor by way of others.
+//! No files of a crate import each other, directly or indirectly.
 //!
-//! A file depends on the file that defines what it names, whichever module hands that out: what a module only re-exports is no import
-//! of its own. What is under `#[cfg(test)]` does not count. Calls of methods are not seen.
+//! A file depends on the file that defines a name, regardless of the module through which it is
+//! imported: a re-export is no import of its own. Items under `#[cfg(test)]` are ignored. Method
+//! calls are not detected.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use spray_test_support::{Folder, root};
 
-/// Crates without circles, by their first file.
+/// Crates without import cycles, by their root file.
 const CRATES: [&str; 20] = [
     "benches/src/lib.rs",
     "cli/src/main.rs",
@@ -33,12 +34,12 @@ const CRATES: [&str; 20] = [
     "tests/support/src/lib.rs",
     "xtask/src/main.rs",
 ];
-/// Words in front of the name of an item.
+/// Words before the name of an item.
 const KEYWORDS: [&str; 9] = ["const", "enum", "fn", "macro_rules", "static", "struct", "trait", "type", "union"];
-/// How many re-exports may stand between a name and its item.
+/// The maximum number of re-exports between a name and its item.
 const DEPTH: usize = 12;
 
-/// A file's module.
+/// The module of a file.
 #[derive(Default)]
 struct Module {
     file: PathBuf,
@@ -46,19 +47,20 @@ struct Module {
     children: BTreeMap<String, usize>,
     items: BTreeSet<String>,
     imports: Vec<Import>,
-    /// What the code names outside of imports, each path as its segments.
+    /// The paths used by the code outside of imports, each as its segments.
     named: BTreeSet<Vec<String>>,
 }
 
 #[derive(Default)]
 struct Import {
     path: Vec<String>,
-    /// `*` for everything.
+    /// The imported name; `*` for everything.
     name: String,
     is_public: bool,
 }
 
-/// Words, `::` and single characters of a source, without comments, text, lifetimes and what is under `#[cfg(test)]`.
+/// Returns the words, `::` and single characters of a source, without comments, string literals,
+/// lifetimes and items under `#[cfg(test)]`.
 fn tokens(source: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), source);
     while let Some(first) = rest.chars().next() {
@@ -105,7 +107,7 @@ fn without_tests(tokens: &[String]) -> Vec<String> {
     kept
 }
 
-/// Reads the tree of imports that begins with `tokens[at]`, below `above`; returns where it ends.
+/// Reads the import tree that starts at `tokens[at]`, below `above`; returns the index after it.
 fn read_import(tokens: &[String], mut at: usize, above: &[String], is_public: bool, found: &mut Vec<Import>) -> usize {
     let mut path = above.to_vec();
     while !["{", "}", ",", ";", "as"].contains(&tokens[at].as_str()) {
@@ -119,7 +121,7 @@ fn read_import(tokens: &[String], mut at: usize, above: &[String], is_public: bo
         return at + 1;
     }
     if path.len() == above.len() {
-        // Behind the last comma.
+        // After the last comma.
         return at;
     }
     path.pop_if(|last| last == "self");
@@ -133,7 +135,7 @@ fn read_import(tokens: &[String], mut at: usize, above: &[String], is_public: bo
     at
 }
 
-/// The file of a module that `source` declares, beside it or by an attribute.
+/// Returns the file of a module that `source` declares, by the usual location or by an attribute.
 fn file_of(source: &str, beside: &Path, folder: &Path, name: &str) -> PathBuf {
     let named = [folder.join(name).with_extension("rs"), folder.join(name).join("mod.rs")];
     let by_attribute = || {
@@ -145,14 +147,14 @@ fn file_of(source: &str, beside: &Path, folder: &Path, name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{}: no file of `mod {name}`", beside.display()))
 }
 
-/// Adds the module of `file` and those below it; returns its number.
+/// Adds the module of `file` and its submodules; returns its number.
 fn read(file: &Path, parent: usize, modules: &mut Vec<Module>) -> usize {
     let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let (number, tokens) = (modules.len(), tokens(&source));
     let mut module = Module { file: file.into(), parent, ..Module::default() };
     modules.push(Module::default());
     let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| file.ends_with(name));
-    let folder = if is_root { file.parent().expect("a file is in a folder").into() } else { file.with_extension("") };
+    let folder = if is_root { file.parent().expect("a file has a folder").into() } else { file.with_extension("") };
     let mut at = 0;
     while at < tokens.len() {
         let next = tokens.get(at + 1).map_or("", String::as_str);
@@ -164,7 +166,7 @@ fn read(file: &Path, parent: usize, modules: &mut Vec<Module>) -> usize {
             module.children.insert(next.into(), read(&child, number, modules));
             at += 2;
         } else if KEYWORDS.contains(&tokens[at].as_str()) {
-            // No name follows `fn(`, nor the `const` of a pointer.
+            // `fn(` and the `const` of a pointer are not followed by a name.
             let name = &tokens[at + if next == "!" { 2 } else { 1 }];
             let is_item = name.starts_with(is_of_word) && at.checked_sub(1).is_none_or(|at| tokens[at] != "*");
             module.items.extend(is_item.then(|| name.clone()));
@@ -180,8 +182,9 @@ fn read(file: &Path, parent: usize, modules: &mut Vec<Module>) -> usize {
     number
 }
 
-/// The module that defines what `path` means in `module`, and whether the path names this module itself. A name that stands behind a
-/// module's is this module's own unless it says otherwise: a macro may make it.
+/// Returns the module that defines the item named by `path` in `module`, and whether the path names
+/// the module itself. A name after that of a module is assumed to be defined in this module,
+/// because a macro may define it.
 fn resolve(modules: &[Module], module: usize, path: &[String], is_behind: bool, depth: usize) -> Option<(usize, bool)> {
     let this = &modules[module];
     let depth = depth.checked_sub(1)?;
@@ -197,7 +200,7 @@ fn resolve(modules: &[Module], module: usize, path: &[String], is_behind: bool, 
     let imports = this.imports.iter().filter(|import| import.name == *first && import.path[0] != *first);
     let found = imports.filter_map(followed).chain(this.children.get(first).map(|child| (*child, true)));
     let mut found: Vec<_> = found.collect();
-    // A module and an item may share a name; what is named without further segments is the item.
+    // A module and an item may have the same name; a path that ends there refers to the item.
     found.sort_by_key(|(_, is_module)| *is_module == rest.is_empty());
     let own = this.items.contains(first).then_some((module, false));
     let by_name = found.into_iter().filter_map(go_on).chain(own).min_by_key(|found| found.1);
@@ -208,7 +211,7 @@ fn resolve(modules: &[Module], module: usize, path: &[String], is_behind: bool, 
     by_name.or_else(by_all).or((is_behind && !is_named).then_some((module, false)))
 }
 
-/// What each file takes from each other file of its crate.
+/// Returns the names that each file imports from each other file of its crate.
 fn edges(modules: &[Module]) -> BTreeMap<(usize, usize), BTreeSet<String>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     for (from, module) in modules.iter().enumerate() {
@@ -222,7 +225,7 @@ fn edges(modules: &[Module]) -> BTreeMap<(usize, usize), BTreeSet<String>> {
     edges
 }
 
-/// The files of each circle, and what they import of each other.
+/// Returns the files of each import cycle, and the names that they import from each other.
 fn circles(first: &Path) -> Vec<String> {
     let mut modules = vec![];
     read(first, 0, &mut modules);
@@ -240,7 +243,7 @@ fn circles(first: &Path) -> Vec<String> {
         let least = from(&reach, *source).into_iter().find(|at| reach.contains(&(*at, *source)));
         let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let edge = format!("\n  {} takes {names} from {}", name(*source), name(*to));
-        circles.entry(least.expect("`to` is one")).or_default().push_str(&edge);
+        circles.entry(least.expect("`to` has a name")).or_default().push_str(&edge);
     }
     circles.into_values().map(|circle| format!("a circle:{circle}")).collect()
 }
@@ -252,7 +255,7 @@ fn files_do_not_import_each_other() {
 }
 
 #[test]
-fn circles_are_found_behind_imports() {
+fn cycles_through_re_exports_are_found() {
     let folder = Folder::new();
     let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
     write("lib.rs", "mod a;\nmod b;\nmod c;\n#[cfg(test)]\nmod tests;\npub use self::a::A;\n");

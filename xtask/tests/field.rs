@@ -1,4 +1,4 @@
-//! The tests in `docs/results/field.md` exist.
+//! The tests named in `docs/results/field.md` exist.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;

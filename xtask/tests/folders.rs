@@ -8,10 +8,11 @@ use std::path::Path;
 use spray_test_support::root;
 use walkdir::WalkDir;
 
-/// Top-level folders with crates, the ones that the others depend on first.
+/// Top-level folders with crates, dependencies first.
 const FOLDERS: [&str; 9] = ["nic", "switch-emu", "ebpf", "lab", "benches", "cli", "tests", "fuzz", "xtask"];
 
-/// A crate's name, and the crates of ours that it is built with. What its tests are built with does not count.
+/// Returns the name of a crate, and those of its dependencies in the project, without
+/// dev-dependencies.
 fn read(manifest: &Path) -> Option<(String, Vec<String>)> {
     let text = fs::read_to_string(manifest).unwrap();
     let (mut section, mut name, mut needs) = ("", None, vec![]);
@@ -40,7 +41,8 @@ fn no_folder_depends_on_a_later_one() {
     let mut found = vec![];
     for (name, (rank, needs)) in &crates {
         for need in needs {
-            let (below, _) = crates.get(need).unwrap_or_else(|| panic!("{name} needs {need}, which no folder has"));
+            let (below, _) =
+                crates.get(need).unwrap_or_else(|| panic!("{name} depends on {need}, which is in no folder"));
             found.extend(
                 (below > rank).then(|| format!("{name} in {} needs {need} in {}", FOLDERS[*rank], FOLDERS[*below])),
             );

@@ -1,5 +1,6 @@
-//! What is built in has a licence that `deny.toml` allows, and comes from a registry: of what is built on Linux, with all features. cargo-deny, where it is
-//! installed, also compares the texts of licences and looks at other systems and at advisories.
+//! Dependencies have a licence that `deny.toml` allows, and come from a registry; checked for the
+//! Linux build with all features. cargo-deny, if installed, also compares the texts of licences and
+//! checks other systems and advisories.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;
@@ -9,7 +10,7 @@ use spdx::{Expression, ParseMode};
 use spray_test_support::root;
 
 #[test]
-fn every_dependency_has_an_allowed_licence_and_is_of_a_registry() {
+fn every_dependency_has_an_allowed_licence_and_a_registry() {
     let deny: toml::Table = std::fs::read_to_string(root().join("deny.toml")).unwrap().parse().unwrap();
     let allow: Vec<&str> =
         deny["licenses"]["allow"].as_array().unwrap().iter().map(|licence| licence.as_str().unwrap()).collect();
@@ -24,22 +25,22 @@ fn every_dependency_has_an_allowed_licence_and_is_of_a_registry() {
         let (licence, source) = (package["license"].as_str().unwrap_or_default(), package["source"].as_str());
         !is_allowed(licence, &allow) || source.is_some_and(|source| !source.starts_with("registry+"))
     };
-    let told = |package: &Value| format!("{} {} {}", package["id"], package["license"], package["source"]);
-    let wrong: Vec<String> = packages.iter().filter(wrong).map(told).collect();
+    let described = |package: &Value| format!("{} {} {}", package["id"], package["license"], package["source"]);
+    let wrong: Vec<String> = packages.iter().filter(wrong).map(described).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// As old manifests have them: `/` for `OR`, and `GPL-3.0`.
+/// For old manifests: `/` for `OR`, and `GPL-3.0`.
 const MODE: ParseMode = ParseMode { allow_slash_as_or_operator: true, allow_deprecated: true, ..ParseMode::STRICT };
 
-/// Whether an SPDX expression can be met by the licences in `allow`.
+/// Returns whether an SPDX expression is satisfied by the licences in `allow`.
 fn is_allowed(expression: &str, allow: &[&str]) -> bool {
     let parsed = Expression::parse_mode(expression, MODE);
     parsed.is_ok_and(|parsed| parsed.evaluate(|licence| allow.contains(&licence.to_string().as_str())))
 }
 
 #[test]
-fn an_expression_is_met_by_one_of_its_sides_or_by_both() {
+fn an_expression_is_satisfied_by_one_or_both_sides() {
     let allow = ["MIT", "ISC", "Apache-2.0 WITH LLVM-exception"];
     for met in [
         "MIT",

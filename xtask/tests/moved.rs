@@ -1,4 +1,5 @@
-//! A tree that was copied or moved together with what was built in it is the tree that tasks work on.
+//! After a tree has been copied or moved together with its build outputs, tasks work on the new
+//! tree.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fs::{self, Permissions};
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 
 use spray_test_support::{Folder, program, text};
 
-/// A folder with a tree, and a cargo that prints its working directory.
+/// Returns a folder with a tree, and a cargo that prints its working directory.
 fn copy() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path().join("tree/xtask/src")).unwrap();
@@ -27,16 +28,16 @@ fn task(folder: &Folder, from: &Path, package: Option<&Path>) -> Output {
 }
 
 #[test]
-fn a_task_works_on_the_tree_that_it_is_called_for() {
+fn a_task_works_on_the_tree_in_which_it_is_called() {
     let folder = copy();
     let tree = folder.path().join("tree").canonicalize().unwrap();
-    let said = |output: Output| text(&output.stdout).trim().to_string();
-    assert_eq!(said(task(&folder, Path::new("/"), Some(&tree.join("xtask")))), tree.display().to_string());
-    assert_eq!(said(task(&folder, &tree.join("xtask/src"), None)), tree.display().to_string());
+    let stdout = |output: Output| text(&output.stdout).trim().to_string();
+    assert_eq!(stdout(task(&folder, Path::new("/"), Some(&tree.join("xtask")))), tree.display().to_string());
+    assert_eq!(stdout(task(&folder, &tree.join("xtask/src"), None)), tree.display().to_string());
 }
 
 #[test]
-fn outside_of_a_tree_a_task_says_so() {
+fn outside_of_a_tree_a_task_fails_with_a_message() {
     let folder = copy();
     let output = task(&folder, folder.path(), None);
     assert_eq!(output.status.code(), Some(2));

@@ -1,8 +1,10 @@
-//! The size of the project is within `size.toml`: lines of Rust by crate, words of Markdown, packages.
+//! The size of the project is within `size.toml`: lines of Rust by crate, words of Markdown,
+//! packages.
 //!
-//! Every line counts, including comments and blank lines, except items under `#[cfg(test)]`, `tests.rs`,
-//! and the folders `tests`, `benches` and `examples` of a crate. Raising a number takes a reason in the
-//! commit message; a number that is too high by more than [`SLACK`] must be lowered.
+//! Every line counts, including comments and blank lines, except items under `#[cfg(test)]`,
+//! `tests.rs`, and the folders `tests`, `benches` and `examples` of a crate. Raising a number
+//! requires a reason in the commit message; a number that is too high by more than [`SLACK`] must
+//! be lowered.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod files;
@@ -17,8 +19,8 @@ use spray_test_support::root;
 /// Maximum excess of a number in `size.toml`, in lines, packages or tens of words.
 const SLACK: i64 = 150;
 
-/// Returns the number of lines of a formatted file that are not under `#[cfg(test)]`. Such an item ends
-/// with its first line, or with the next closing bracket at the indentation of its attribute.
+/// Returns the number of lines of a formatted file that are not under `#[cfg(test)]`. Such an item
+/// ends with its first line, or with the next closing bracket at the indentation of its attribute.
 fn lines_without_tests(text: &str) -> usize {
     let (mut count, mut lines) = (0, text.lines());
     while let Some(line) = lines.next() {

@@ -1,14 +1,14 @@
-//! The NIC does not depend on the laboratory, not even in its words.
+//! The NIC does not depend on the laboratory, in code or in comments.
 
 use spray_test_support::root;
 use walkdir::WalkDir;
 
-/// Sources of the NIC, and words that have no place in them.
+/// Source folders of the NIC, and the words that must not occur in them.
 const NIC: [&str; 3] = ["nic/core", "nic/src", "nic/wire"];
 const WORDS: [&str; 6] = ["dilat", "emulat", "simulat", "testbed", "virtual time", "virtual_time"];
 
 #[test]
-fn the_nic_speaks_of_no_emulation() {
+fn the_nic_does_not_mention_emulation() {
     let mut found = Vec::new();
     for entry in NIC.into_iter().flat_map(|folder| WalkDir::new(root().join(folder))) {
         let entry = entry.unwrap();

@@ -28,7 +28,7 @@ pub fn udp([near, far]: [UdpSocket; 2], terms: Terms, segments: bool) -> io::Res
     }
     setsockopt(&near, sockopt::SndBufForce, &SOCKET_BUFFER)?;
     setsockopt(&far, sockopt::RcvBufForce, &SOCKET_BUFFER)?;
-    if terms.asks {
+    if terms.latency {
         return exchange(
             terms.duration,
             [&near, &far],
@@ -84,7 +84,7 @@ pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outc
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
     }
-    if terms.asks {
+    if terms.latency {
         return exchange(
             terms.duration,
             [&near, &far],
@@ -112,10 +112,10 @@ pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outc
 fn exchange<T: Sync>(
     duration: Duration,
     [asking, answering]: [&T; 2],
-    say: impl Fn(&T, &[u8]) -> io::Result<()> + Sync,
-    hear: impl Fn(&T, &mut [u8]) -> io::Result<()> + Sync,
+    send_message: impl Fn(&T, &[u8]) -> io::Result<()> + Sync,
+    receive_message: impl Fn(&T, &mut [u8]) -> io::Result<()> + Sync,
 ) -> io::Result<Outcome> {
-    let hears = |end: &T, message: &mut [u8]| match hear(end, message) {
+    let try_receive = |end: &T, message: &mut [u8]| match receive_message(end, message) {
         Ok(()) => Ok(true),
         Err(error) if is_busy(&error) => Ok(false),
         Err(error) => Err(error),
@@ -123,18 +123,18 @@ fn exchange<T: Sync>(
     let ask = |stop: &AtomicBool| {
         let (mut message, mut took, start) = ([0x5a; REQUEST_BYTES], Vec::new(), Instant::now());
         while start.elapsed() < duration && !stop.load(Ordering::Acquire) {
-            let asked = Instant::now();
-            say(asking, &message)?;
-            hears(asking, &mut message)?;
-            took.push(asked.elapsed());
+            let sent_at = Instant::now();
+            send_message(asking, &message)?;
+            try_receive(asking, &mut message)?;
+            took.push(sent_at.elapsed());
         }
         Ok(took)
     };
     let answer = |stop: &AtomicBool| {
         let mut message = [0; REQUEST_BYTES];
         while !stop.load(Ordering::Acquire) {
-            if hears(answering, &mut message)? {
-                say(answering, &message)?;
+            if try_receive(answering, &mut message)? {
+                send_message(answering, &message)?;
             }
         }
         Ok(())

@@ -33,7 +33,7 @@ pub struct Terms {
     pub duration: Duration,
     pub payload_bytes: usize,
     /// Measure round trips of [`REQUEST_BYTES`] instead of throughput.
-    pub asks: bool,
+    pub latency: bool,
 }
 
 pub const REQUEST_BYTES: usize = 64;
@@ -53,7 +53,7 @@ fn main() -> io::Result<()> {
         None => Ok(default),
     };
     let (seconds, rounds, payload) = (number(0, 1.0)?, number(1, 5.0)?.max(1.0) as usize, number(2, 3000.0)?);
-    let terms = Terms { duration: Duration::from_secs_f64(seconds), payload_bytes: payload as usize, asks: false };
+    let terms = Terms { duration: Duration::from_secs_f64(seconds), payload_bytes: payload as usize, latency: false };
     let pair = Pair::new()?;
     let mut rows: Vec<(Vec<f64>, Vec<f64>, Vec<Duration>)> = WAYS.map(|_| Default::default()).into();
     for _ in 0..rounds {
@@ -63,7 +63,7 @@ fn main() -> io::Result<()> {
             let busy = net::busy()?.saturating_sub(busy);
             gbps.push(carried.bytes as f64 * 8e-9 / carried.took.as_secs_f64());
             cpu.push(busy.as_secs_f64() / (carried.bytes as f64 * 1e-9));
-            round_trips.extend(run(*way, &pair, Terms { asks: true, ..terms })?.round_trips);
+            round_trips.extend(run(*way, &pair, Terms { latency: true, ..terms })?.round_trips);
         }
     }
     println!("{payload}-byte payloads, medians of {rounds} rounds of {seconds} s, interleaved\n");

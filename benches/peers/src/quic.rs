@@ -30,7 +30,7 @@ const SERVER: &str = "peers";
 /// Flow control window, large enough not to limit.
 const WINDOW_BYTES: u32 = 16 << 20;
 /// Interval at which the receiving end checks whether the sending one has ended.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
@@ -51,9 +51,9 @@ pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::R
                     Library::Quinn => quinn_open(&certificate, near, to, bytes).await,
                     Library::S2n => s2n_open(&certificate, near, to, bytes).await,
                 }?;
-                stream.write_all(&[u8::from(terms.asks)]).await?;
+                stream.write_all(&[u8::from(terms.latency)]).await?;
                 let until = Instant::now() + terms.duration;
-                if terms.asks { ask(&mut stream, until).await } else { fill(&mut stream, until).await }
+                if terms.latency { ask(&mut stream, until).await } else { fill(&mut stream, until).await }
             })
         },
         |stop| {
@@ -82,7 +82,7 @@ fn block_on<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
 
 async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -97,11 +97,11 @@ async fn fill(stream: &mut Box<dyn Duplex>, until: Instant) -> io::Result<Vec<Du
 async fn ask(stream: &mut Box<dyn Duplex>, until: Instant) -> io::Result<Vec<Duration>> {
     let (mut message, mut took) = ([0x5a; REQUEST_BYTES], Vec::new());
     while Instant::now() < until {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         stream.write_all(&message).await?;
         stream.flush().await?;
         stream.read_exact(&mut message).await?;
-        took.push(asked.elapsed());
+        took.push(sent_at.elapsed());
     }
     Ok(took)
 }

@@ -22,7 +22,7 @@ const STALL: Duration = Duration::from_millis(2);
 /// The frames and the pace of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct BareConfig<'a> {
-    /// The whole frame, no longer than [`DeviceInfo::max_frame`](spray_nic::device::DeviceInfo) of the sender.
+    /// The whole frame, no longer than [`max_frame`](spray_nic::device::DeviceInfo) of the sender.
     pub template: &'a [u8],
     /// The time to send for.
     pub duration: Duration,
@@ -166,15 +166,15 @@ impl<'a, D: Device> Talker<'a, D> {
     fn ask(&mut self, duration: Duration, stop: &AtomicBool) -> io::Result<Latency> {
         let (mut took, mut message, start) = (latency(), [0; REQUEST_BYTES], now());
         for number in 0u64.. {
-            let asked = now();
-            if asked - start >= duration || stop.load(Ordering::Acquire) {
+            let sent_at = now();
+            if sent_at - start >= duration || stop.load(Ordering::Acquire) {
                 break;
             }
             message[..8].copy_from_slice(&number.to_le_bytes());
-            self.say(&message)?;
+            self.send_message(&message)?;
             // A late answer belongs to an earlier request.
-            while self.hear(&mut message)? && message[..8] != number.to_le_bytes() {}
-            record(&mut took, asked.elapsed());
+            while self.wait_for_message(&mut message)? && message[..8] != number.to_le_bytes() {}
+            record(&mut took, sent_at.elapsed());
         }
         Ok(took)
     }
@@ -182,14 +182,14 @@ impl<'a, D: Device> Talker<'a, D> {
     fn answer(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut message = [0; REQUEST_BYTES];
         while !stop.load(Ordering::Acquire) {
-            if self.hear(&mut message)? {
-                self.say(&message)?;
+            if self.wait_for_message(&mut message)? {
+                self.send_message(&message)?;
             }
         }
         Ok(())
     }
 
-    fn say(&mut self, message: &[u8; REQUEST_BYTES]) -> io::Result<()> {
+    fn send_message(&mut self, message: &[u8; REQUEST_BYTES]) -> io::Result<()> {
         let bytes = self.frame.len();
         if let Some(last) = self.frame.last_chunk_mut() {
             *last = *message;
@@ -205,7 +205,7 @@ impl<'a, D: Device> Talker<'a, D> {
     }
 
     /// Waits for a message; returns false if none arrives within [`PATIENCE`].
-    fn hear(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
+    fn wait_for_message(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
         let begun = now();
         while begun.elapsed() < PATIENCE {
             if self.take(message)? {
@@ -219,15 +219,15 @@ impl<'a, D: Device> Talker<'a, D> {
     /// Receives what has arrived; returns whether it includes a message.
     fn take(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
         self.device.receive(&mut self.arrivals, BATCH)?;
-        let mut has_heard = false;
+        let mut has_arrived = false;
         for arrival in self.arrivals.drain(..) {
             let frame = self.device.frame(&arrival.frame, arrival.len);
-            if let Some(said) = frame.last_chunk().filter(|_| frame.len() == self.frame.len()) {
-                (*message, has_heard) = (*said, true);
+            if let Some(received) = frame.last_chunk().filter(|_| frame.len() == self.frame.len()) {
+                (*message, has_arrived) = (*received, true);
             }
             self.device.release(arrival.frame);
         }
-        Ok(has_heard)
+        Ok(has_arrived)
     }
 }
 

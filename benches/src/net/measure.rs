@@ -50,8 +50,7 @@ pub(super) fn now() -> Instant {
 }
 
 pub(super) fn latency() -> Latency {
-    Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2)
-        .expect("the bounds are far enough apart, 2 digits are allowed")
+    Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2).expect("valid bounds and digits")
 }
 
 pub(super) fn record(latency: &mut Latency, took: Duration) {

@@ -66,17 +66,17 @@ pub(super) fn ask(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) ->
         return (endpoint.into_device().into_inner(), took);
     };
     let request = Bytes::from_static(&[0x5a; REQUEST_BYTES]);
-    let mut asked: Option<Instant> = None;
+    let mut sent_at: Option<Instant> = None;
     spin(&mut endpoint, |endpoint, time| {
         while let Some(event) = endpoint.poll_event() {
             match event {
-                EndpointEvent::Received { .. } => asked.take().iter().for_each(|at| record(&mut took, at.elapsed())),
+                EndpointEvent::Received { .. } => sent_at.take().iter().for_each(|at| record(&mut took, at.elapsed())),
                 EndpointEvent::Failed { .. } | EndpointEvent::Closed { .. } => return ControlFlow::Break(()),
                 _ => {}
             }
         }
-        if asked.is_none() && endpoint.send(requests, request.clone()).is_ok() {
-            asked = Some(now());
+        if sent_at.is_none() && endpoint.send(requests, request.clone()).is_ok() {
+            sent_at = Some(now());
         }
         if time < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });

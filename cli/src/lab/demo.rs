@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_conditions_of_one_fabric_with_three_balancers_or_those_asked_for() {
+    fn three_conditions_with_three_balancers_or_the_requested_ones() {
         let healthy = scenarios(&Overrides::default()).unwrap();
         assert_eq!(healthy.iter().map(|scenario| scenario.transport.balancer.len()).sum::<usize>(), 9);
         assert!(healthy.iter().all(|scenario| scenario.network == healthy[0].network));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_program_is_shown_with_the_end_of_the_log() {
+    fn a_rejected_program_is_shown_with_the_end_of_the_log() {
         let log: String = (0..20).map(|line| format!("line {line}\n\n")).collect();
         let log = log + "-- END PROG LOAD LOG --\nlibbpf: failed to load object\n";
         let refused = Checked { program: "switch", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(check.status, Status::Fail);
         assert!(check.found.starts_with("`switch`: ") && check.found.ends_with("line 18\nline 19"), "{}", check.found);
         assert_eq!(check.found.lines().count(), 9);
-        // Without root the loader logs much, and the kernel nothing.
+        // Without root the loader logs several lines, and the kernel none.
         let log = "libbpf: prog 'steer': BPF program load failed: -EPERM\n\n-- END PROG LOAD LOG --\n";
         let refused = Checked { program: "steer", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
         let check = judge(&[refused]);

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_two_things_is_both_and_settings_are_found_by_path() {
+    fn a_shared_name_gives_both_and_settings_are_found_by_path() {
         let meanings = Meanings::of::<Settings>();
         assert_eq!(schemes("ecmp", &meanings).len(), 2);
         let found = setting("transport.reps.buffer", &meanings).unwrap();

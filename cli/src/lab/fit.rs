@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wide_table_is_shown_in_blocks_that_begin_with_its_words() {
+    fn a_wide_table_is_split_into_blocks_that_repeat_its_labels() {
         let row = |name: &str, values: [&str; 3]| [name].into_iter().chain(values).map(String::from).collect();
         let rows = [row("ecmp", ["1,234,567", "-", "7"]), row("reps", ["8", "9.5", "10"])];
         let table = align(&["balancer", "mean us", "p99 us", "Gb/s"], 1, &rows);
@@ -115,7 +115,7 @@ mod tests {
         );
         assert_eq!(lines[10..], ["a note below it, which is longer than the terminal is wide"]);
         assert_eq!(to_width(&text, 100), text.trim_end(), "it fits");
-        // A column that does not fit is shown all the same, once.
+        // A column that does not fit is nevertheless shown, once.
         assert_eq!(to_width(&text, 5).matches("1,234,567").count(), 1);
     }
 }

@@ -105,7 +105,7 @@ mod tests {
 
     #[cfg(feature = "xdp")]
     #[test]
-    fn a_folder_is_held_by_one_or_by_parts_and_what_killed_runs_leave_goes() {
+    fn a_folder_is_locked_by_one_run_or_by_parts_and_remains_are_removed() {
         let own = spray_test_support::Folder::new();
         let (folder, part) = (own.path(), own.path().join("healthy-ops-seed1.part"));
         let other = folder.join("mine.part");
@@ -115,7 +115,7 @@ mod tests {
         };
         fill();
         let held = hold(folder, Writes::All).unwrap();
-        assert!(!part.exists() && other.exists(), "one is of a run");
+        assert!(!part.exists() && other.exists(), "one belongs to a run");
         let refused = hold(folder, Writes::All).unwrap_err().to_string();
         assert!(refused.starts_with(&format!("process {} (`", std::process::id())), "{refused}");
         assert!(refused.contains(&folder.display().to_string()) && refused.contains("--out"), "{refused}");
@@ -124,7 +124,7 @@ mod tests {
         let parts = [(); 2].map(|()| hold(folder, Writes::Part).unwrap());
         fill();
         assert!(hold(folder, Writes::All).is_err());
-        assert!(part.exists(), "it may be under way");
+        assert!(part.exists(), "the run may be active");
         drop(parts);
         hold(folder, Writes::All).unwrap();
         assert!(!part.exists());

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scenario_is_one() {
+    fn the_initial_scenario_is_valid() {
         let scenario = Scenario::parse(Path::new("init.toml"), SCENARIO).unwrap();
         assert_eq!((scenario.seeds.len(), scenario.transport.balancer.len()), (3, 3));
     }

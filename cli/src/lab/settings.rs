@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn help_says_what_the_flag_does() {
+    fn help_describes_the_flag() {
         assert!(
             help("workload-payload").starts_with("A file whose bytes every flow carries"),
             "{}",
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_is_short_for_a_setting_that_there_is() {
+    fn every_flag_is_short_for_an_existing_setting() {
         let meanings = OfScenario::meanings();
         for path in
             OfScenario::VALUES.iter().map(|flag| flag.2).chain(OfScenario::SWITCHES.iter().map(|switch| switch.1))

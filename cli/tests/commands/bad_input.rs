@@ -1,10 +1,11 @@
-//! Bad input ends with exit code 2 and one message with the problem, its position and the remedy.
+//! Invalid input ends with exit code 2 and one message that names the problem, its position and the
+//! remedy.
 
 use spray_test_support::{Folder, text};
 
 use super::{refused, spray};
 
-/// A scenario that runs anywhere; tests run in the folder of their package.
+/// A scenario that runs on every machine; tests run in the folder of their package.
 const DEMO: &str = "../tests/scenarios/demo-healthy.toml";
 
 #[test]
@@ -15,19 +16,19 @@ fn no_command_and_unknown_ones_show_the_usage() {
 }
 
 #[test]
-fn unknown_balancer_is_answered_with_those_there_are() {
-    let says = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
-    refused(&["run", DEMO, "--balancer", "magic"], &says);
-    refused(&["demo", "--balancer", "magic"], &says);
-    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &says);
+fn an_unknown_balancer_is_rejected_with_the_list_of_balancers() {
+    let expected = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
+    refused(&["run", DEMO, "--balancer", "magic"], &expected);
+    refused(&["demo", "--balancer", "magic"], &expected);
+    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &expected);
 }
 
 #[test]
-fn unknown_settings_are_answered_with_those_there_are() {
+fn unknown_settings_are_rejected_with_the_list_of_settings() {
     let send = ["send", DEMO, "--interface", "lo", "--to", "10.0.0.1"];
     let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &send];
     for command in commands {
-        for (param, says) in [
+        for (param, expected) in [
             ("window_bytes", "allowed: PATH=VALUE"),
             ("=3", "allowed: PATH=VALUE"),
             ("a.b=", "allowed: PATH=VALUE"),
@@ -42,7 +43,7 @@ fn unknown_settings_are_answered_with_those_there_are() {
                 "is 1 mib (did you mean `1 MiB`?); allowed: \"auto\", or 1 to ",
             ),
         ] {
-            refused(&[command, &["--set", param][..]].concat(), &[&format!("--set {param}: "), says]);
+            refused(&[command, &["--set", param][..]].concat(), &[&format!("--set {param}: "), expected]);
         }
         refused(&[command, &["--cc", "magic"][..]].concat(), &["--cc magic: ", "allowed: \"dctcp\", "]);
     }
@@ -51,13 +52,13 @@ fn unknown_settings_are_answered_with_those_there_are() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let base = ["send", "x", "--interface", "lo", "--to", "10.0.0.1"];
-    for (option, value, says) in [
+    for (option, value, expected) in [
         ("--evs", "70000", "--evs 70000: `evs` is 70000; allowed: \"auto\", or a whole number from 1 to 65535"),
         ("--ack-every", "0", "a whole number from 1 to 64"),
         ("--to", "h4", "invalid value 'h4'"),
     ] {
         let arguments: Vec<&str> = base.iter().copied().take(if option == "--to" { 4 } else { 6 }).collect();
-        refused(&[arguments.as_slice(), &[option, value]].concat(), &[says]);
+        refused(&[arguments.as_slice(), &[option, value]].concat(), &[expected]);
     }
     refused(
         &[base.as_slice(), &["--cc", "fixed-rate"]].concat(),
@@ -78,7 +79,7 @@ fn missing_files_and_folders_are_named() {
 }
 
 #[test]
-fn missing_interface_is_named_with_the_way_to_find_one() {
+fn a_missing_interface_is_named_with_the_command_that_lists_them() {
     let folder = Folder::new();
     let file = folder.file("payload", "payload");
     let arguments = ["send", &file, "--insecure", "--interface", "spraynope0", "--to", "10.0.0.1"];
@@ -87,13 +88,13 @@ fn missing_interface_is_named_with_the_way_to_find_one() {
 }
 
 #[test]
-fn no_key_is_answered_with_how_to_make_one() {
+fn a_missing_key_is_reported_with_the_command_that_creates_one() {
     let folder = Folder::new();
     let file = folder.file("payload", "payload");
     let key = folder.file("key", "not one");
     let (send, recv) = (["send", &file, "--interface", "lo", "--to", "10.0.0.1"], ["recv", "--interface", "lo"]);
     for command in [&send[..], &recv] {
-        let with = |more: &[&str], says: &[&str]| refused(&[command, more].concat(), says);
+        let with = |more: &[&str], expected: &[&str]| refused(&[command, more].concat(), expected);
         with(&[], &["spray keygen FILE", "--key FILE", "--insecure"]);
         with(&["--key", "/nowhere/key"], &["cannot read the key /nowhere/key"]);
         with(&["--key", &key], &[&key, "chmod 600"]);
@@ -105,7 +106,7 @@ fn no_key_is_answered_with_how_to_make_one() {
 }
 
 #[test]
-fn own_and_peer_address_must_be_of_one_family() {
+fn both_addresses_must_be_of_one_family() {
     let folder = Folder::new();
     let file = folder.file("family", "payload");
     let arguments = ["send", &file, "--insecure", "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
@@ -113,16 +114,16 @@ fn own_and_peer_address_must_be_of_one_family() {
 }
 
 #[test]
-fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
+fn scenario_errors_name_file_line_column_and_the_allowed_values() {
     let folder = Folder::new();
     let file = folder.file("bad.toml", "name = \"x\"\n\n[topology]\nkind = \"ring\"\n");
     refused(&["run", &file], &["bad.toml:4:8", "ring", "leaf-spine"]);
 }
 
-/// What would end in an abort, hours of work or a wrong time is refused before anything of that size is made; the message names the
-/// limit, and where in which file.
+/// Input that would exhaust memory, run for hours or overflow a time is rejected before anything of
+/// that size is allocated; the message names the limit, the file and the position.
 #[test]
-fn bombs_are_refused_with_their_limit_and_place() {
+fn excessive_sizes_are_rejected_with_limit_and_position() {
     let folder = Folder::new();
     let fabric = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n";
     let all = |topology: &str, workload: &str, rest: &str| {
@@ -137,7 +138,7 @@ fn bombs_are_refused_with_their_limit_and_place() {
     let _ = folder.file("wide.topo", topo);
     let matrix = |name: &str| format!("kind = \"matrix\"\nfile = \"{name}\"\n");
     let slow = format!("{fabric}host_gbps = 0.01\n");
-    for (text, says) in [
+    for (text, expected) in [
         (all(dense, one, ""), ["bomb.toml:3:8", "1064960 cables; allowed: at most 524288"]),
         (all("kind = \"file\"\nfile = \"wide.topo\"\n", one, ""), ["wide.topo:4:1", "cables; allowed: at most 524288"]),
         (
@@ -163,13 +164,14 @@ fn bombs_are_refused_with_their_limit_and_place() {
         ),
     ] {
         let file = folder.file("bomb.toml", &text);
-        refused(&["run", &file, "--engine", "sim"], &says);
+        refused(&["run", &file, "--engine", "sim"], &expected);
     }
 }
 
-/// The `xdp` engine has payload: what is sent and what arrives must fit into memory.
+/// With the `xdp` engine frames have payload: the data that is sent and received must fit into
+/// memory.
 #[test]
-fn payload_beyond_this_machines_memory_is_refused_before_set_up() {
+fn payload_beyond_the_machines_memory_is_rejected_before_set_up() {
     let folder = Folder::new();
     let text = "name = \"x\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
                 [workload]\nkind = \"tornado\"\nbytes = \"1 MiB\"\n";
@@ -197,7 +199,7 @@ fn help_is_not_an_error() {
 }
 
 #[test]
-fn doctor_speaks_json() {
+fn doctor_prints_json() {
     let output = spray(&["doctor", "--json"]);
     let text = text(&output.stdout);
     assert!(text.trim_start().starts_with('[') && text.contains("\"check\": \"kernel\""), "{text}");

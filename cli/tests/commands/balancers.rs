@@ -1,4 +1,4 @@
-//! `spray run` with several balancers, or with every one, on the simulator.
+//! `spray run` with several or all balancers, on the simulator.
 
 use std::path::Path;
 use std::process::Output;
@@ -8,7 +8,7 @@ use spray_test_support::{Folder, text};
 
 use super::{refused, spray};
 
-/// Half of the paths are dead from the start, and connections give up soon.
+/// Half of the paths are down from the start, and connections give up early.
 const DEAD: &str = "
 [[link_event]]
 link = \"leaf0-spine0\"
@@ -25,7 +25,7 @@ fn scenario(rest: &str) -> String {
     )
 }
 
-/// A scenario, and where its results go.
+/// A scenario, and the folder of its results.
 struct Comparison {
     folder: Folder,
     scenario: String,
@@ -51,7 +51,8 @@ impl Comparison {
     }
 }
 
-/// The cells of the line of `balancer`: condition, switch, balancer and what follows.
+/// Returns the cells of the line of `balancer`: condition, switch, balancer and the following
+/// columns.
 fn line(table: &str, balancer: &str) -> Vec<String> {
     let cells =
         |line: &str| line.split("  ").map(|cell| cell.trim().to_string()).filter(|cell| !cell.is_empty()).collect();
@@ -65,11 +66,11 @@ fn line(table: &str, balancer: &str) -> Vec<String> {
 fn every_balancer_has_a_line_and_a_folder() {
     let comparison = Comparison::new(&scenario(""));
     let output = comparison.run(&["--every-balancer", "--seed", "3"]);
-    let (said, progress) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}\n{progress}");
+    let (stdout, progress) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{progress}");
     assert!(progress.contains("[1/"), "{progress}");
     for kind in BalancerKind::ALL {
-        assert_eq!(line(&said, kind.name())[..2], ["healthy", "ecmp"]);
+        assert_eq!(line(&stdout, kind.name())[..2], ["healthy", "ecmp"]);
         let run = format!("healthy-{kind}-seed3");
         for file in ["summary.json", "flows.csv", "report.html"] {
             assert!(!comparison.read(&format!("{run}/{file}")).is_empty());
@@ -81,40 +82,41 @@ fn every_balancer_has_a_line_and_a_folder() {
 }
 
 #[test]
-fn what_does_not_complete_is_shown_and_stops_nobody() {
+fn incomplete_flows_are_reported_and_other_runs_continue() {
     let comparison = Comparison::new(&scenario(DEAD));
     let output = comparison.run(&["--balancer", "ecmp", "--balancer", "reps", "--seeds", "1..2", "--threads", "1"]);
-    let (said, error) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{said}\n{error}");
-    let (ecmp, reps) = (line(&said, "ecmp"), line(&said, "reps"));
+    let (stdout, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stdout}\n{error}");
+    let (ecmp, reps) = (line(&stdout, "ecmp"), line(&stdout, "reps"));
     assert!(ecmp[3].ends_with("/2 complete") && ecmp[5].starts_with('>'), "{ecmp:?}");
     assert!(reps[3] == "2" && reps[4] == "100 %" && !reps[5].starts_with('>'), "{reps:?}");
-    assert!(said.contains("warning: not all flows completed: ecmp "), "{said}");
-    assert!(said.contains("flows given up: ") && said.contains("`give_up_us`"), "{said}");
+    assert!(stdout.contains("warning: not all flows completed: ecmp "), "{stdout}");
+    assert!(stdout.contains("flows given up: ") && stdout.contains("`give_up_us`"), "{stdout}");
     assert!(error.contains("incomplete runs: ") && error.contains(" of 4"), "{error}");
     let page = comparison.read("report.html");
     assert!(page.contains("reps-seed1/report.html") && page.contains("reps-seed2/report.html"));
 }
 
-/// Runs of an earlier command are in the table; how they ended does not decide how this one ends.
+/// Runs of earlier commands are in the table; their failures do not change the exit code of this
+/// one.
 #[test]
-fn earlier_runs_are_compared_and_not_judged() {
+fn earlier_runs_are_compared_but_do_not_change_the_exit_code() {
     let comparison = Comparison::new(&scenario(DEAD));
     let first = comparison.run(&["--balancer", "ecmp", "--seed", "1"]);
     assert_eq!(first.status.code(), Some(1), "{}", text(&first.stderr));
     let second = comparison.run(&["--balancer", "reps", "--seed", "1"]);
     assert!(second.status.success(), "{}", text(&second.stderr));
-    let said = text(&second.stdout);
+    let stdout = text(&second.stdout);
     assert!(
-        line(&said, "ecmp").last().unwrap().contains(" flows, ") && line(&said, "reps").last().unwrap() == "-",
-        "{said}"
+        line(&stdout, "ecmp").last().unwrap().contains(" flows, ") && line(&stdout, "reps").last().unwrap() == "-",
+        "{stdout}"
     );
 }
 
 #[test]
 fn parameters_and_congestion_control_reach_the_runs() {
     let mean_us = |rest: &[&str]| {
-        // A separate folder for each, because a folder refuses results of other settings.
+        // A separate folder for each, because a folder rejects results of other settings.
         let comparison = Comparison::new(&scenario(""));
         let output = comparison.run(&[&["--balancer", "ops", "--json"], rest].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -129,7 +131,7 @@ fn parameters_and_congestion_control_reach_the_runs() {
 }
 
 #[test]
-fn bad_input_starts_nothing() {
+fn no_run_starts_with_invalid_input() {
     let comparison = Comparison::new(&scenario("plain.x = 1\n"));
     let output = comparison.run(&[]);
     assert_eq!(output.status.code(), Some(2));

@@ -24,8 +24,7 @@ impl Run {
         Self { folder, scenario }
     }
 
-    /// Runs it, with or without a capture; returns its output, its summary and the folder of the
-    /// capture.
+    /// Runs the scenario; returns the command's output and its summary.
     fn run(&self, out: &str, rest: &[&str]) -> (String, serde_json::Value) {
         let out = self.folder.join(out);
         let output = spray(&[&["run", &self.scenario, "--engine", "sim", "--out", &out], rest].concat());
@@ -35,7 +34,7 @@ impl Run {
     }
 }
 
-/// The one folder in `dir`.
+/// Returns the only folder in `dir`.
 fn only_folder(dir: &Path) -> PathBuf {
     let mut folders = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     let folder = folders.next().unwrap();
@@ -43,7 +42,7 @@ fn only_folder(dir: &Path) -> PathBuf {
     folder
 }
 
-/// The columns that are compared.
+/// The fields that are compared.
 const FIELDS: [&str; 7] = [
     "frame.comment",
     "frame.time_epoch",
@@ -54,7 +53,7 @@ const FIELDS: [&str; 7] = [
     "spraynic.flags.retransmit",
 ];
 
-/// Number of occurrences of each cause in the comments, and of marks and trims.
+/// Returns the number of comments per cause of a drop, and of marks and trims.
 fn causes(rows: &[Vec<String>]) -> BTreeMap<&str, u64> {
     let mut causes = BTreeMap::new();
     for part in rows.iter().flat_map(|row| row[0].split("; ")).filter(|part| !part.ends_with(" waited")) {
@@ -64,7 +63,7 @@ fn causes(rows: &[Vec<String>]) -> BTreeMap<&str, u64> {
 }
 
 #[test]
-fn a_capture_of_the_simulator_says_what_the_results_say() {
+fn a_capture_of_the_simulator_agrees_with_the_results() {
     for (name, rest, departing) in [("trimmed", "", false), ("dropped", "[queue]\ntrimming = false\n", true)] {
         let run = Run::new(&format!("{SMALL}{rest}{FAILURES}"));
         let pcap = run.folder.join("pcap");
@@ -86,19 +85,20 @@ fn a_capture_of_the_simulator_says_what_the_results_say() {
         assert!(total("drops_link") > 0 && total("drops_random") > 0 && total("ecn_marks") > 0, "{name}: {summary}");
         assert!(if departing { total("drops_queue") > 0 } else { total("trims") > 0 }, "{name}: {summary}");
         assert_eq!(tshark(&file, WRONG, &["frame.number"]), Some(vec![]), "{name}");
-        // What hosts send, by the captures at their own interfaces.
+        // Data packets, as captured at the interfaces of the hosts that send them.
         let is_sent = |row: &&Vec<String>| row[2].starts_with('h') && row[3..6] == ["0x00000002", "1", "0"];
         let sent: Vec<_> = rows.iter().filter(is_sent).collect();
         let again = sent.iter().filter(|row| row[6] == "1").count() as u64;
         assert_eq!((sent.len() as u64, again), (total("packets_sent"), total("retransmits")), "{name}");
-        assert_eq!(sent[0][1], "0.000000000", "the scenario begins at 0");
+        assert_eq!(sent[0][1], "0.000000000", "the scenario starts at 0");
         assert!(rows.is_sorted_by_key(|row| &row[1]), "{name}");
     }
 }
 
-/// In parts, on any number of threads, a run is the same with and without a capture, and so is the capture.
+/// A partitioned run gives the same results with and without a capture on any number of threads,
+/// and so the same capture.
 #[test]
-fn captures_change_nothing_and_are_the_same_on_any_number_of_threads() {
+fn captures_do_not_change_results_or_depend_on_the_number_of_threads() {
     let text = SMALL.replace("leaves = 2", "leaves = 16").replace("hosts_per_leaf = 4", "hosts_per_leaf = 8");
     let run =
         Run::new(&text.replace("256 KiB", "40000").replace("kind = \"incast\"\nsenders = 4", "kind = \"permutation\""));
@@ -114,11 +114,11 @@ fn captures_change_nothing_and_are_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_capture_has_a_limit_and_never_replaces_anything() {
+fn a_capture_has_a_limit_and_never_overwrites_a_file() {
     let run = Run::new(SMALL);
     let pcap = run.folder.join("pcap");
-    let (said, _) = run.run("out", &["--pcap", &pcap, "--pcap-frames", "100"]);
-    assert!(said.contains("frames.pcapng: the first 100 frames; "), "{said}");
+    let (stderr, _) = run.run("out", &["--pcap", &pcap, "--pcap-frames", "100"]);
+    assert!(stderr.contains("frames.pcapng: the first 100 frames; "), "{stderr}");
     let (scenario, out) = (run.scenario.as_str(), run.folder.join("other"));
     let again = ["run", scenario, "--engine", "sim", "--out", &out, "--pcap", &pcap];
     refused(&again, &["frames.pcapng is there already", "another folder with --pcap"]);
@@ -137,7 +137,7 @@ fn a_capture_has_a_limit_and_never_replaces_anything() {
 }
 
 #[test]
-fn a_trace_has_the_life_of_every_packet_of_its_flows() {
+fn a_trace_has_all_events_of_every_packet_of_its_flows() {
     let run = Run::new(&format!("{SMALL}{FAILURES}"));
     let (_, summary) = run.run("out", &[]);
     let out = run.folder.join("life.jsonl");
@@ -154,11 +154,11 @@ fn a_trace_has_the_life_of_every_packet_of_its_flows() {
     assert_eq!(of("trimmed"), total("trims"));
     assert_eq!(of("reordered"), total("reordered_packets"));
     assert_eq!(of("duplicate"), total("duplicates"));
-    // The other drops are those of acknowledgements.
+    // The other drops are those of ACKs.
     assert!(of("dropped") > 0 && of("dropped") <= total("drops_link") + total("drops_random"));
     let sent_again = rows.iter().filter(|row| row["event"] == "sent" && row["attempt"].as_u64() > Some(1));
     assert_eq!(sent_again.count() as u64, total("retransmits"));
-    // Every packet is acknowledged once, and each transmission ends somewhere.
+    // Every packet is acknowledged once, and every transmission is either delivered or dropped.
     let packets: std::collections::BTreeSet<_> =
         rows.iter().map(|row| (row["flow"].as_u64(), row["packet"].as_u64())).collect();
     assert_eq!(of("acked"), packets.len() as u64);
@@ -179,7 +179,7 @@ fn a_trace_has_the_life_of_every_packet_of_its_flows() {
 }
 
 #[test]
-fn a_trace_is_of_one_run_its_flows_and_a_file() {
+fn a_trace_requires_one_run_existing_flows_and_a_new_file() {
     let run = Run::new(SMALL);
     let refuse = |rest: &[&str], parts: &[&str]| {
         refused(&[&["trace", run.scenario.as_str(), "--engine", "sim"], rest].concat(), parts);

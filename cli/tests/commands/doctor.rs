@@ -12,8 +12,8 @@ fn every_program_is_loaded() {
     if !has_root() {
         return;
     }
-    let says = text(&spray(&["doctor"]).stdout);
-    let line = says.lines().find(|line| line.contains("XDP programs")).expect("a line on the programs");
+    let stdout = text(&spray(&["doctor"]).stdout);
+    let line = stdout.lines().find(|line| line.contains("XDP programs")).expect("a line on the programs");
     let built = !line.contains("is missing");
     for part in ["ok  ", "steer ", " switch ", "bench_switch ", "bench_redirect "] {
         assert!(!built || line.contains(part), "{line}");
@@ -37,16 +37,16 @@ fn an_interface_is_examined_and_probed_inside_a_namespace() {
     }
     let pair = Pair::new("doctor").unwrap();
     let sound = doctor(&pair, &["--peer", "10.78.0.2"]);
-    let says = text(&sound.stdout);
-    assert_eq!(sound.status.code(), Some(0), "{says}{}", text(&sound.stderr));
+    let stdout = text(&sound.stdout);
+    assert_eq!(sound.status.code(), Some(0), "{stdout}{}", text(&sound.stderr));
     for part in ["\nQueues\n", "ok    BPF JIT", "1 of 1 queues bind and send, 16 echoes of each came back"] {
-        assert!(says.contains(part), "{part}: {says}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
     ip(&pair, "link set eth0 down");
     let down = doctor(&pair, &["--json"]);
-    let says = text(&down.stdout);
-    assert_eq!(down.status.code(), Some(1), "{says}");
-    assert!(says.contains("\"topic\": \"Interface\"") && says.contains("`ip link set eth0 up`"), "{says}");
+    let stdout = text(&down.stdout);
+    assert_eq!(down.status.code(), Some(1), "{stdout}");
+    assert!(stdout.contains("\"topic\": \"Interface\"") && stdout.contains("`ip link set eth0 up`"), "{stdout}");
     let unknown = pair.command(0, &program("spray")).args(["doctor", "eth9"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("no interface eth9; `ip link` lists them"), "{}", text(&unknown.stderr));
@@ -61,7 +61,7 @@ fn without_rights(pair: &Pair, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn missing_rights_are_one_sentence_with_another_way() {
+fn missing_privileges_are_reported_in_one_line_with_an_alternative() {
     if !has_root() {
         return;
     }
@@ -74,16 +74,16 @@ fn missing_rights_are_one_sentence_with_another_way() {
         (&["run", &pod, "--engine", "xdp", "--out", &out, "-q"], ["run as root", "`--engine sim`"]),
         (&["up", &pod, "--name", "rights"], ["run as root", "root (sudo)"]),
     ] {
-        let (code, said) = without_rights(&pair, arguments);
-        assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{arguments:?}: {code:?}: {said}");
-        assert!(said.lines().count() == 1 && !said.contains("libbpf"), "{arguments:?}: {said}");
-        assert!(arguments[0] != "up" || !said.contains("sim"), "it deploys: {said}");
+        let (code, stderr) = without_rights(&pair, arguments);
+        assert!(code == Some(2) && parts.iter().all(|part| stderr.contains(part)), "{arguments:?}: {code:?}: {stderr}");
+        assert!(stderr.lines().count() == 1 && !stderr.contains("libbpf"), "{arguments:?}: {stderr}");
+        assert!(arguments[0] != "up" || !stderr.contains("sim"), "it suggests the simulator: {stderr}");
     }
 }
 
-/// Every option of the units for systemd is one of its command.
+/// Every option in the units for systemd is an option of the command.
 #[test]
-fn units_start_what_there_is() {
+fn systemd_units_have_valid_command_lines() {
     let units = spray_test_support::root().join("deploy/systemd");
     let folder = Folder::new();
     let key = folder.path().join("key").display().to_string();

@@ -4,7 +4,7 @@ use spray_test_support::{Folder, root, text};
 
 use super::{refused, spray};
 
-/// A figure of one small run for each series.
+/// A figure with one small run for each series.
 const SMALL: &str = r#"
 title = "a small one"
 section = "§0"
@@ -50,14 +50,17 @@ seeds = 1
 "#;
 
 #[test]
-fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
+fn a_figure_from_a_file_is_run_once_and_has_values_report_and_claim() {
     let folder = Folder::new();
     let (file, out) = (folder.file("small.toml", SMALL), folder.join("out"));
     let run = || spray(&["figures", "--quick", "--figure", &file, "--out", &out]);
     let first = run();
-    let said = text(&first.stdout);
+    let stdout = text(&first.stdout);
     assert!(first.status.success(), "{}", text(&first.stderr));
-    assert!(said.contains("confirmed     REPS ends no later than ECMP") && said.contains("runtime, us"), "{said}");
+    assert!(
+        stdout.contains("confirmed     REPS ends no later than ECMP") && stdout.contains("runtime, us"),
+        "{stdout}"
+    );
     assert!(text(&run().stderr).contains("2 of 2 runs are done already"));
     let csv = folder.read("out/figures.csv");
     assert!(csv.starts_with("figure,scale,series,condition,x,measure,unit,"), "{csv}");
@@ -70,7 +73,7 @@ fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
 }
 
 #[test]
-fn formulas_need_no_network_and_the_document_says_what_is_missing() {
+fn formulas_need_no_network_and_the_document_lists_missing_figures() {
     let folder = Folder::new();
     let out = folder.join("out");
     let document_of = |[one, other]: [&str; 2], name: &str| {
@@ -83,14 +86,14 @@ fn formulas_need_no_network_and_the_document_says_what_is_missing() {
     for part in ["| reps/table-1 | memory of a connection |", "| flowcut/4 | ", "not run", "**contradicted**"] {
         assert!(document.contains(part), "{part}");
     }
-    // Figures in the folder that are not requested are not in the document.
+    // Figures of the folder that are not requested are absent from the document.
     let others = document_of(["arcane/table-1", "reps/20"], "others.md");
     assert!(others.contains("| reps/20 | sizes of messages in the traces | the published points (full) |"));
     assert!(others.lines().any(|line| line.starts_with("| flowcut/4 |") && line.contains("not run")));
 }
 
 #[test]
-fn figures_are_listed_and_wrong_ones_refused() {
+fn figures_are_listed_and_unknown_ones_rejected() {
     let list = spray(&["figures", "--list"]);
     assert!(text(&list.stdout).lines().count() > 10 && text(&list.stdout).contains("reps/13"));
     refused(&["figures", "--figure", "reps/99"], &["reps/99", "allowed", "reps/13"]);

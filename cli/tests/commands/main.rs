@@ -1,4 +1,4 @@
-//! The commands as a user meets them: what they print, write and refuse.
+//! The output, the files and the error messages of all commands.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 #[cfg(feature = "xdp")]
@@ -26,13 +26,13 @@ fn spray(arguments: &[&str]) -> Output {
     Command::new(spray_test_support::program("spray")).args(arguments).output().unwrap()
 }
 
-/// Expects exit code 2, nothing on standard output, and all of `parts` in the message.
+/// Expects exit code 2, empty standard output, and all of `parts` in the message.
 fn refused(arguments: &[&str], parts: &[&str]) {
     let output = spray(arguments);
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     for part in parts {
-        assert!(message.contains(part), "{arguments:?} does not say `{part}`: {message}");
+        assert!(message.contains(part), "{arguments:?} does not print `{part}`: {message}");
     }
     assert!(output.stdout.is_empty(), "{arguments:?}");
 }

@@ -1,4 +1,4 @@
-//! Options that every command has, and commands about the command line.
+//! Options that all commands have, and commands about the command line.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn piped(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Who refuses its arguments reads nothing.
+    // Fails if the command rejects its arguments and exits without reading.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -31,7 +31,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The fields that a section of the page lists.
+/// Returns the fields that a section of docs/json.md lists.
 pub(super) fn documented(section: &str) -> BTreeSet<String> {
     let file = spray_test_support::root().join("docs/json.md");
     let page = std::fs::read_to_string(file).unwrap();
@@ -74,7 +74,7 @@ fn every_json_has_the_fields_that_the_page_lists() {
     }
 }
 
-/// A full disk: one remark and exit code 1, for everything that is printed.
+/// On a full disk every command that prints writes one message and exits with code 1.
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
     let folder = Folder::new();
@@ -102,10 +102,10 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     full(&["trace", &file, "--engine", "sim", "--balancer", "ops", "--out", "-"]);
     #[cfg(feature = "xdp")]
     full(&["doctor"]);
-    assert!(folder.path().join("run/runs.csv").is_file(), "the runs were made all the same");
+    assert!(folder.path().join("run/runs.csv").is_file(), "the runs are completed nevertheless");
 }
 
-/// Addresses on this machine, for which the kernel answers.
+/// Both addresses are on this machine, so the kernel answers.
 #[cfg(feature = "xdp")]
 #[test]
 fn paths_have_the_fields_that_the_page_lists() {
@@ -119,10 +119,10 @@ fn paths_have_the_fields_that_the_page_lists() {
     refused(&["paths", &address, "--from", "::1"], &["not of the same IP version"]);
 }
 
-/// Those of the commands about a deployed fabric.
+/// The commands for a deployed fabric have the fields that docs/json.md lists.
 #[cfg(feature = "xdp")]
 #[test]
-fn what_stands_has_the_fields_that_the_page_lists() {
+fn deployed_fabrics_have_the_fields_that_the_page_lists() {
     if !spray_test_support::has_root() {
         return;
     }
@@ -138,7 +138,7 @@ fn what_stands_has_the_fields_that_the_page_lists() {
 }
 
 #[test]
-fn quiet_says_nothing_of_progress_and_json_leaves_the_errors_where_they_are() {
+fn quiet_prints_no_progress_and_json_leaves_errors_on_standard_error() {
     let run = ["run", "-", "--engine", "sim", "--out"];
     let folder = Folder::new();
     let out = folder.path().to_str().unwrap();
@@ -151,7 +151,7 @@ fn quiet_says_nothing_of_progress_and_json_leaves_the_errors_where_they_are() {
 }
 
 #[test]
-fn a_scenario_comes_by_standard_input_too_and_its_mistakes_are_named() {
+fn a_scenario_is_read_from_standard_input_and_its_errors_are_located() {
     let wrong = SCENARIO.replace("spines = 2", "spines = \"two\"");
     let output = piped(&["run", "-", "--engine", "sim"], &wrong);
     let message = text(&output.stderr);
@@ -174,8 +174,8 @@ fn a_first_scenario_runs_and_overwrites_nothing() {
 }
 
 #[test]
-fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
-    let said = |name: &str| text(&spray(&["explain", name]).stdout).clone();
+fn explanations_are_found_by_any_name_and_similar_names_are_suggested() {
+    let explained = |name: &str| text(&spray(&["explain", name]).stdout).clone();
     for (name, parts) in [
         ("arcane", ["reps: a balancer", "REPS-1"]),
         ("eqds", ["eqds: a congestion control", "pull_bytes"]),
@@ -186,7 +186,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
         ("wire", ["a specification", "# "]),
     ] {
         for part in parts {
-            assert!(said(name).contains(part), "{name} does not say `{part}`: {}", said(name));
+            assert!(explained(name).contains(part), "{name} does not print `{part}`: {}", explained(name));
         }
     }
     refused(&["explain", "flowcutt"], &["flowcutt", "did you mean `flowcut`?"]);
@@ -194,7 +194,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
 }
 
 #[test]
-fn shells_take_the_completions_and_every_command_has_a_page() {
+fn shells_accept_the_completions_and_every_command_has_a_page() {
     let script = spray(&["completions", "bash"]).stdout;
     assert!(text(&script).contains("--every-balancer") && text(&script).contains("--ack-every"));
     let mut shell = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
@@ -208,9 +208,9 @@ fn shells_take_the_completions_and_every_command_has_a_page() {
     }
 }
 
-/// As a script starts them: several within a second.
+/// Several runs may start within a second, as from a script.
 #[test]
-fn runs_without_out_have_a_folder_each() {
+fn runs_without_out_have_separate_folders() {
     let folder = Folder::new();
     let file = folder.file("s.toml", SCENARIO);
     for _ in 0..3 {

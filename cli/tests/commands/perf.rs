@@ -9,7 +9,7 @@ use spray_test_support::text;
 use super::output::{documented, fields};
 use super::{refused, spray};
 
-/// A server that ends with its test, with a separate address.
+/// A server with an address of its own, killed when dropped.
 struct Server {
     process: Child,
     address: String,
@@ -23,12 +23,12 @@ impl Server {
         let mut command = Command::new(spray_test_support::program("spray"));
         command.args(["serve", "--device", "udp", "--insecure", "--from", &address, "-p", "61504"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(process.stderr.as_mut().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap().contains("listening on ")));
+        let mut lines = BufReader::new(process.stderr.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("listening on ")));
         Self { process, address, from }
     }
 
-    /// The command line of a client: with another number it has another address.
+    /// Returns the arguments of a client; its address depends on `number`.
     fn client(&self, number: &str, options: &[&'static str]) -> Vec<String> {
         let from = format!("{}{number}", self.from);
         let usual = ["perf", &self.address, "--device", "udp", "--insecure", "--from", &from, "-p", "61504"];
@@ -58,37 +58,37 @@ fn number(value: &Value) -> f64 {
 fn json_has_the_fields_that_the_page_lists() {
     let mut server = Server::start(10);
     let options = ["-t", "1", "-b", "40M", "-P", "2", "--json"];
-    let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
+    let report: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
     let mut expected = documented("Measured");
     assert!(expected.remove("error"));
-    assert_eq!(fields(&said), expected);
-    let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
-    assert!(sums[0] == sums[1] && sums[0] > 1e6, "{said}");
-    assert!(number(&said["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{said}");
-    assert_eq!(said["start"]["test_start"]["target_bitrate"], 40_000_000, "{said}");
+    assert_eq!(fields(&report), expected);
+    let sums = [&report["end"]["sum_sent"], &report["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
+    assert!(sums[0] == sums[1] && sums[0] > 1e6, "{report}");
+    assert!(number(&report["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{report}");
+    assert_eq!(report["start"]["test_start"]["target_bitrate"], 40_000_000, "{report}");
     let lines = BufReader::new(server.process.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let said: Vec<String> = lines.take(2).collect();
-    assert!(said.iter().all(|line| line.contains(", received ")), "{said:?}");
+    let stdout: Vec<String> = lines.take(2).collect();
+    assert!(stdout.iter().all(|line| line.contains(", received ")), "{stdout:?}");
 }
 
 #[test]
-fn several_clients_are_served_at_once_and_one_after_the_other() {
+fn several_clients_are_served_concurrently_and_in_sequence() {
     let server = &Server::start(20);
     std::thread::scope(|scope| {
         let one = |number| scope.spawn(move || server.measure(number, &["-t", "1", "--json"]));
         for client in ["", "1", "2"].map(one) {
-            let said: Value = serde_json::from_str(&client.join().unwrap()).unwrap();
-            assert!(number(&said["end"]["sum_received"]["bytes"]) > 1e5, "{said}");
+            let report: Value = serde_json::from_str(&client.join().unwrap()).unwrap();
+            assert!(number(&report["end"]["sum_received"]["bytes"]) > 1e5, "{report}");
         }
     });
-    let said = server.measure("", &["-t", "1", "-R"]);
+    let stdout = server.measure("", &["-t", "1", "-R"]);
     for part in ["processor: here ", "in all"] {
-        assert!(said.contains(part), "no {part}: {said}");
+        assert!(stdout.contains(part), "no {part}: {stdout}");
     }
 }
 
 #[test]
-fn a_server_that_dies_or_is_not_there_is_an_error() {
+fn a_server_that_is_killed_or_absent_is_an_error() {
     for json in [false, true] {
         let mut server = Server::start(36);
         let mut words = server.client("", &["-t", "60", "-i", "0.2", "--timeout", "1"]);
@@ -103,25 +103,25 @@ fn a_server_that_dies_or_is_not_there_is_an_error() {
             assert!(lines.nth(2).is_some());
         }
         server.process.kill().unwrap();
-        let said: Vec<String> = lines.collect();
+        let rest: Vec<String> = lines.collect();
         let output = process.wait_with_output().unwrap();
         let errors = text(&output.stderr);
         assert!(output.status.code() == Some(1) && errors.contains(&server.address), "{errors}");
         if json {
-            let said: Value = serde_json::from_str(&said.concat()).unwrap();
-            let sum = &said["end"]["sum_sent"];
-            assert!(number(&sum["bytes"]) > 0.0 && number(&sum["seconds"]) < 60.0, "{said}");
-            assert!(said["error"].as_str().unwrap().contains(&server.address), "{said}");
+            let rest: Value = serde_json::from_str(&rest.concat()).unwrap();
+            let sum = &rest["end"]["sum_sent"];
+            assert!(number(&sum["bytes"]) > 0.0 && number(&sum["seconds"]) < 60.0, "{rest}");
+            assert!(rest["error"].as_str().unwrap().contains(&server.address), "{rest}");
         }
     }
     let server = Server::start(39);
     let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json"]);
     words[1] = server.address.rsplit_once('.').unwrap().0.to_owned() + ".42";
     let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said["error"].as_str().unwrap().contains("does `spray serve` run there?"), "{said}");
-    assert!(said["start"].is_object() && said["intervals"].as_array().unwrap().is_empty(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert!(report["error"].as_str().unwrap().contains("does `spray serve` run there?"), "{report}");
+    assert!(report["start"].is_object() && report["intervals"].as_array().unwrap().is_empty(), "{report}");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn options_that_contradict_each_other_are_refused() {
     perf(&["-p", "5201"], &["multiples of 64"]);
 }
 
-/// A full disk: one remark and exit code 1, for every form of the results.
+/// On a full disk `spray perf` writes one message and exits with code 1, in every output format.
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {
     let server = Server::start(23);

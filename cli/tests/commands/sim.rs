@@ -12,7 +12,7 @@ const MATRIX: &str =
     "Nodes 8\nConnections 2\n0->4 id 1 start 0 size 200000 prio 1\n1->5 id 2 start 0 size 200000 prio 2\n";
 
 #[test]
-fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
+fn a_sweep_over_seeds_and_balancers_writes_files_and_a_table() {
     let folder = Folder::new();
     let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));
     let run = |out: &str, threads: &str| {
@@ -23,12 +23,14 @@ fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
         spray(&[&first[..], &rest].concat())
     };
     let output = run("a", "1");
-    let (said, warned) = (text(&output.stdout), text(&output.stderr));
+    let (stdout, warned) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{warned}");
     assert_eq!(warned.matches("priorities are ignored").count(), 1, "{warned}");
     assert!(
-        said.contains("mean us (95 %)") && said.contains(" flows rests on the slowest") && said.contains("packet-hops"),
-        "{said}"
+        stdout.contains("mean us (95 %)")
+            && stdout.contains(" flows rests on the slowest")
+            && stdout.contains("packet-hops"),
+        "{stdout}"
     );
     assert!(run("b", "3").status.success());
     for balancer in ["reps", "ops"] {
@@ -66,7 +68,7 @@ fn a_scenario_of_the_testbed_runs_on_the_simulator() {
 }
 
 #[test]
-fn queues_marking_windows_and_congestion_control_are_as_told() {
+fn options_of_queues_marking_windows_and_congestion_control_are_applied() {
     let folder = Folder::new();
     let counted = |name: &str, rest: &[&str]| {
         let out = folder.join(name);
@@ -84,7 +86,7 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
     assert_eq!(counted("long", &["--queue", "95MB", "--no-marking"]), [0, 0, 0]);
     let short = counted("short", &["--queue", "20000", "--no-trim"]);
     assert!(short[1] == 0 && short[2] > usual[1], "{short:?}");
-    // A window of one packet each fills no queue.
+    // With a window of one packet per flow, queues do not fill.
     let fixed = ["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=4150"];
     assert_eq!(counted("fixed", &fixed)[1..], [0, 0]);
 }
@@ -93,7 +95,7 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
 //= docs/specs/switch.md#SW-22 the largest packet
 //= docs/specs/erasure.md#ERA-6 an ideal code
 #[test]
-fn a_scenario_with_long_queues_is_for_the_simulator() {
+fn a_scenario_with_long_queues_requires_the_simulator() {
     let folder = Folder::new();
     let base = std::fs::read_to_string(root().join("tests/scenarios/demo-healthy.toml")).unwrap();
     let base = base.replace("demo-healthy", "long");
@@ -102,11 +104,11 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
     let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--out", &out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 16711680, or `--engine sim`";
+    let error = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 16711680, or `--engine sim`";
     if cfg!(feature = "xdp") {
         let out = folder.join("xdp");
-        refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[said]);
-        for (set, said) in [
+        refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[error]);
+        for (set, error) in [
             ("queue.mark_at=departure", "`mark_at` in [queue] is `departure`"),
             ("queue.shared_buffer=12 MB", "`shared_buffer` in [queue] is set"),
             ("queue.pfc=true", "`pfc` in [queue] is on"),
@@ -114,15 +116,15 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
             ("transport.erasure=true", "`erasure` in [transport] is an ideal code"),
             ("transport.payload_bytes=3383", "`payload_bytes` in [transport] is 3383; allowed: at most 3382 here"),
         ] {
-            refused(&["run", &scenario, "--set", set, "--out", &out], &[said, "--engine sim"]);
+            refused(&["run", &scenario, "--set", set, "--out", &out], &[error, "--engine sim"]);
         }
     }
 }
 
-/// Five switches in a ring; hosts send to the switch after the next.
+/// Five switches in a ring; each host sends to the switch two hops further.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
-fn a_deadlock_of_a_lossless_network_is_told() {
+fn a_deadlock_of_a_lossless_network_is_reported() {
     let folder = Folder::new();
     let link = |a: &str, b: &str| format!("[[topology.link]]\na = \"{a}\"\nb = \"{b}\"\n");
     let ends = |index: usize| [format!("s{}", index % 5), format!("s{}", (index + 1) % 5)];
@@ -142,14 +144,14 @@ fn a_deadlock_of_a_lossless_network_is_told() {
     let scenario = folder.file("circle.toml", circle);
     let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ecmp", "--out", &out]);
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let circle = "links wait for each other for ever: s0->s1 s1->s2 s2->s3 s3->s4 s4->s0\n";
-    assert!(said.contains(circle), "{said}");
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(stderr.contains(circle), "{stderr}");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
 }
 
 #[test]
-fn counts_and_patterns_stand_in_for_files() {
+fn counts_and_patterns_replace_files() {
     for topology in ["leaf-spine:2x2x2@100", "fat-tree:2x2x2x2x2", "dragonfly:3x2x2x1"] {
         for matrix in ["permutation:64KiB", "tornado:64kB", "incast:3:10000", "cross-leaf-permutation:1"] {
             let folder = Folder::new();
@@ -185,7 +187,7 @@ fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_leaves_ends_the_command_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 
@@ -196,9 +198,9 @@ fn a_reader_that_leaves_ends_the_command_quietly() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.signal(), Some(SIGPIPE), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.signal(), Some(SIGPIPE), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
 #[test]

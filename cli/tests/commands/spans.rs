@@ -1,4 +1,4 @@
-//! `-v`.
+//! The option `-v`.
 
 use std::process::{Command, Output};
 
@@ -15,12 +15,12 @@ fn run(rest: &[&str]) -> Output {
 }
 
 #[test]
-fn v_says_what_is_done_and_how_long_it_takes() {
+fn verbose_output_lists_steps_and_durations() {
     let output = run(&["-v"]);
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let times = |name: &str| said.lines().filter(|line| line.trim_end().ends_with(&format!(" ms  {name}"))).count();
-    assert_eq!((times("prepare"), times("run")), (2, 2), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let times = |name: &str| stderr.lines().filter(|line| line.trim_end().ends_with(&format!(" ms  {name}"))).count();
+    assert_eq!((times("prepare"), times("run")), (2, 2), "{stderr}");
     let silent = run(&[]);
     assert!(!text(&silent.stderr).contains(" ms  "));
 }

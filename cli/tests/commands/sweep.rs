@@ -1,4 +1,5 @@
-//! `spray sweep`: the runs of a file with seeds and axes, going on after an end, and what other tools read of it.
+//! `spray sweep`: runs over seeds and axes, continued after an interruption, and read by other
+//! tools.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use spray_test_support::{Folder, skip, text};
 
 use super::{refused, spray};
 
-/// Four balancers would take long; two, two values and two seeds are eight runs.
+/// Two balancers, two values and two seeds: eight runs. All four default balancers would take long.
 const SWEEP: &str = "name = \"small\"\nseeds = \"1..2\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\n\
                      [workload]\nkind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n[transport]\nbalancer = [\"ops\", \"reps\"]\n\
                      payload_bytes = [1000, 3000]\n[[link_event]]\nlink = \"leaf0->spine1\"\naction = \"rate\"\nfactor = 0.5\nat_us = 1\n";
@@ -28,7 +29,7 @@ impl Sweep {
         [&["sweep", &self.scenario, "--engine", "sim", "--out", out], rest].concat()
     }
 
-    /// The output of a command that succeeds.
+    /// Returns the output of a command that succeeds.
     fn run(&self, out: &str, rest: &[&str]) -> String {
         let output = spray(&self.arguments(out, rest));
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -37,41 +38,48 @@ impl Sweep {
 }
 
 #[test]
-fn without_reports_there_are_tables_alone_and_a_later_report_links_to_none() {
+fn without_reports_only_tables_are_written_and_a_later_report_has_no_links() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let two = ["--set", "transport.balancer=[ecmp,ops]", "--seeds", "1", "--payload", "1000"];
-    let said = sweep.run(&out, &[&two[..], &["--no-report", "--threads", "1"]].concat());
-    assert!(said.contains("results   ") && !said.contains("overview"), "{said}");
+    let printed = sweep.run(&out, &[&two[..], &["--no-report", "--threads", "1"]].concat());
+    assert!(printed.contains("results   ") && !printed.contains("overview"), "{printed}");
     let run = Path::new(&out).join("leaf0-spine1-at-50-rate-ecmp-seed1");
     assert!(run.join("flows.csv").exists() && !run.join("report.html").exists());
     assert!(!Path::new(&out).join("report.html").exists());
     assert_eq!(sweep.folder.read("out/runs.csv").lines().count(), 3);
-    let said = sweep.run(&out, &two);
+    let printed = sweep.run(&out, &two);
     let page = sweep.folder.read("out/report.html");
-    assert!(said.contains("2 of 2 runs are done already") && !page.contains("/report.html\""), "{said}");
+    assert!(printed.contains("2 of 2 runs are done already") && !page.contains("/report.html\""), "{printed}");
 }
 
 #[test]
-fn every_combination_is_run_once_and_collected() {
+fn every_combination_is_run_once_and_added_to_the_tables() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
-    let said = sweep.run(&out, &[]);
-    assert!(said.contains("condition                   transport.payload_bytes  switch  balancer  runs"), "{said}");
-    assert!(said.contains("/8] payload_bytes ") && said.contains(" left"), "{said}");
+    let printed = sweep.run(&out, &[]);
+    assert!(
+        printed.contains("condition                   transport.payload_bytes  switch  balancer  runs"),
+        "{printed}"
+    );
+    assert!(printed.contains("/8] payload_bytes ") && printed.contains(" left"), "{printed}");
     let plan = sweep.run(&out, &["--plan"]);
     assert_eq!(plan.lines().filter(|line| line.contains(" done ")).count(), 8, "{plan}");
     let anywhere = spray(&["run", &sweep.scenario, "--engine", "sim", "--plan"]);
-    assert!(anywhere.status.success() && !text(&anywhere.stdout).contains(" done "), "in a new folder nothing is done");
+    assert!(
+        anywhere.status.success() && !text(&anywhere.stdout).contains(" done "),
+        "a new folder has no completed runs"
+    );
     let again = sweep.run(&out, &[]);
     assert!(again.contains("8 of 8 runs are done already") && !again.contains(" left"), "{again}");
-    // More seeds: only these are run.
+    // Of more seeds, only the new ones are run.
     let more = sweep.run(&out, &["--seeds", "1..3"]);
     assert!(more.contains("8 of 12 runs are done already"), "{more}");
     let csv = sweep.folder.read("out/runs.csv");
     assert_eq!(csv.lines().count(), 13, "{csv}");
     assert!(sweep.folder.read("out/report.html").contains("95 % interval of the mean"));
-    // Other balancers and other switches come to the same tables, also those of earlier seeds alone.
+    // Results of other balancers and switches are added to the same tables, also when only one seed
+    // is run.
     sweep.run(&out, &["--balancer", "flowcut", "--seeds", "1"]);
     let table = sweep.run(&out, &["--balancer", "ops", "--switch", "conga", "--seeds", "5"]);
     assert!(table.contains("  conga   ops          1  100 %"), "{table}");
@@ -80,7 +88,7 @@ fn every_combination_is_run_once_and_collected() {
     assert_eq!(csv.lines().filter(|line| line.contains(",ops,dctcp,conga,5,")).count(), 2, "{csv}");
     let json: serde_json::Value = serde_json::from_str(&sweep.folder.read("out/sweep.json")).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 4 + 2 + 2);
-    // Other settings, under other names and under the same.
+    // Other settings are rejected, under other run names and under the same.
     let refusal = ["has results of other settings, see its scenario.toml", "allowed: another folder with --out"];
     refused(&sweep.arguments(&out, &["--set", "transport.evs=64", "--seeds", "9"]), &refusal);
     let refusal = ["which would be overwritten; allowed: another folder with --out", "the results of other settings"];
@@ -93,7 +101,7 @@ fn every_combination_is_run_once_and_collected() {
 }
 
 #[test]
-fn parts_make_the_whole_and_the_whole_collects() {
+fn parts_are_disjoint_and_a_complete_sweep_adds_the_missing_runs() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let first = sweep.run(&out, &["--part", "1/3"]);
@@ -103,9 +111,9 @@ fn parts_make_the_whole_and_the_whole_collects() {
     refused(&sweep.arguments(&out, &["--part", "4/3"]), &["expected I/N with I from 1 to N"]);
 }
 
-/// The scenario in a run's folder gives the same run.
+/// The scenario in the folder of a run reproduces the run.
 #[test]
-fn a_run_can_be_made_again_from_its_own_folder() {
+fn a_run_can_be_repeated_from_its_folder() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     sweep.run(&out, &["--set", "queue.limit=40 packets", "--csv"]);
@@ -126,11 +134,11 @@ fn a_run_can_be_made_again_from_its_own_folder() {
 }
 
 #[test]
-fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
+fn a_signal_keeps_completed_runs_and_prints_how_to_continue() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     for signal in ["INT", "TERM", "KILL"] {
-        // Long enough for a signal to find it at work.
+        // The run lasts long enough for the signal to arrive before its end.
         let arguments = sweep.arguments(&out, &["--threads", "1", "--set", "workload.bytes=16MiB", "--seeds", "1..9"]);
         let mut child = Command::new(spray_test_support::program("spray"));
         let mut child = child.args(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -147,17 +155,17 @@ fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
         let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let output = child.wait_with_output().unwrap();
-        let said = text(&output.stderr);
-        assert!(done().count() > before, "{said}");
+        let stderr = text(&output.stderr);
+        assert!(done().count() > before, "{stderr}");
         if signal != "KILL" {
-            assert_eq!(output.status.code(), Some(130), "{said}");
+            assert_eq!(output.status.code(), Some(130), "{stderr}");
             assert!(
-                said.contains(" of 36 runs are done and stay in ") && said.contains("; to continue:\n  "),
-                "{said}"
+                stderr.contains(" of 36 runs are done and stay in ") && stderr.contains("; to continue:\n  "),
+                "{stderr}"
             );
-            assert!(said.contains("--set workload.bytes=16MiB --seeds 1..9"), "{said}");
+            assert!(stderr.contains("--set workload.bytes=16MiB --seeds 1..9"), "{stderr}");
         }
-        // Every file without the suffix of incomplete ones is complete.
+        // Incomplete files have a suffix; all others are complete.
         for run in std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()) {
             let is_part = run.to_string_lossy().ends_with(".part");
             assert!(
@@ -170,23 +178,23 @@ fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
 }
 
 #[test]
-fn wrong_axes_and_too_many_runs_are_refused_with_their_place() {
+fn invalid_axes_and_too_many_runs_are_rejected_with_their_position() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let with =
         |set: &'static str| sweep.arguments(&out, &["--set", set]).into_iter().map(String::from).collect::<Vec<_>>();
-    for (set, said) in [
+    for (set, error) in [
         ("transport.payload_bytes=[1000, 10]", "`payload_bytes` is 10; allowed: a whole number from 64 to 65000"),
         ("transport.payload_bytes=[64, 64]", "the list has 64 twice; allowed: each value once"),
         ("seeds=0..5000", "there are 20004 runs; allowed: 1 to 10000"),
     ] {
         let arguments = with(set);
-        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[said]);
+        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[error]);
     }
     assert!(!Path::new(&out).exists());
 }
 
-/// One line loads a whole sweep.
+/// One line of Polars loads a whole sweep.
 #[test]
 fn polars_reads_a_whole_sweep() {
     let has_polars =

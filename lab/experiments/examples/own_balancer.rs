@@ -1,5 +1,5 @@
-//! A balancer of one's own against `ecmp`, `ops` and `reps`, over a fabric of which a cable fails silently: in the simulator, and as root
-//! also on packets between network namespaces.
+//! A user-defined balancer compared with `ecmp`, `ops` and `reps`, on a fabric in which a cable
+//! fails silently: in the simulator, and as root also with packets between network namespaces.
 //!
 //! `cargo run --release -p spray-experiments --example own_balancer`
 
@@ -14,7 +14,7 @@ use spray_experiments::results::FlowFigures;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::{sim::Sim, xdp::Xdp};
 
-/// Keeps a path until a packet comes back marked, or is lost.
+/// Keeps a path until a packet is marked or lost.
 #[derive(Debug, Default)]
 struct Sticky {
     ev: Option<Ev>,

@@ -87,7 +87,7 @@ mod tests {
         Keeper::FlowcellSwitch,
     ];
 
-    /// Equation 1 as the paper writes it.
+    /// Equation 1, literally.
     fn equation_1(network: &Dimensions) -> f64 {
         let (h, f) = (f64::from(network.hosts), f64::from(network.flows_per_host));
         let (b, l, m) = (network.gbps * 1e9 / 8.0, network.rtt_us * 1e-6, f64::from(network.mtu_bytes));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_one_packet_in_flight_more_flows_need_nothing_more() {
+    fn beyond_one_packet_per_flow_in_flight_more_flows_need_no_more_memory() {
         for keeper in ALL {
             let bytes = |flows_per_host| Dimensions { flows_per_host, ..Dimensions::default() }.bytes(keeper);
             assert_eq!(bytes(62), bytes(1_000_000));
@@ -134,7 +134,7 @@ mod tests {
     //= docs/specs/flowcut-memory.md#FCM-4 regardless of the number of flows
     //= docs/specs/flowcut-memory.md#FCM-3 flows held by a device
     #[test]
-    fn ingress_and_nic_at_800_gbps_are_not_what_the_paper_says() {
+    fn ingress_and_nic_at_800_gbps_differ_from_the_paper() {
         let network = Dimensions { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Dimensions::default() };
         assert_eq!(
             (network.bytes(Keeper::FlowcutIngressSwitch), network.bytes(Keeper::FlowcutNic)),
@@ -144,7 +144,7 @@ mod tests {
 
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
     #[test]
-    fn figure_5_compares_what_a_flow_takes() {
+    fn figure_5_compares_the_memory_of_a_flow() {
         let [full, ingress, nic, flowlet, flowcell] = ALL.map(|keeper| Dimensions::default().bytes(keeper));
         assert!(nic < ingress && ingress < flowcell && flowcell < flowlet && flowlet < full);
         assert!((full / flowlet - 11.0 / 5.0).abs() < 1e-9 && (flowlet / flowcell - 2.5).abs() < 1e-9);

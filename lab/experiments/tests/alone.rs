@@ -1,4 +1,5 @@
-//! A message alone in the fabric has a slowdown of 1, for all sizes, rates, latencies and headers, and by either end of a flow.
+//! A message alone in the fabric has a slowdown of 1, for all sizes, rates, latencies and headers,
+//! measured at either end of a flow.
 
 use rand_core::RngCore;
 use spray_core::path::BalancerKind;
@@ -6,7 +7,7 @@ use spray_core::rng::{Rng, stream};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
 
-/// Draws a number from `least` to `most`, by orders of magnitude alike.
+/// Draws a number from `least` to `most`, uniformly in its logarithm.
 fn drawn(rng: &mut Rng, least: f64, most: f64) -> f64 {
     let share = rng.next_u64() as f64 / 2f64.powi(64);
     least * (most / least).powf(share)
@@ -16,7 +17,7 @@ fn one_of<'a>(rng: &mut Rng, all: &[&'a str]) -> &'a str {
     all[(rng.next_u64() % all.len() as u64) as usize]
 }
 
-/// A random fabric of two or three tiers, over which messages of all kinds of sizes go one by one, each alone.
+/// Returns a random fabric of two or three tiers with messages of various sizes, one after another.
 fn scenario(seed: u64) -> String {
     let rng = &mut stream(seed, 0);
     let host = drawn(rng, 0.5, 120.0);
@@ -64,10 +65,10 @@ fn a_message_alone_has_a_slowdown_of_1() {
         for balancer in [BalancerKind::Ecmp, BalancerKind::Flowcut, BalancerKind::Reps] {
             for flow in Simulation::new(&scenario).run(balancer, seed, &[]).unwrap().flows {
                 let slowdown = flow.fct_us.unwrap() / flow.alone_us;
-                // Times of hosts count eighths of a nanosecond.
+                // Times of hosts are rounded to eighths of a nanosecond.
                 let allowed = 0.000_5 / flow.fct_us.unwrap();
                 let case = format!("seed {seed}, {balancer}, {} bytes to {}: {slowdown}\n{text}", flow.bytes, flow.dst);
-                // Where packets take several paths the last, short one may be there first.
+                // With several paths the short last packet may arrive first.
                 let least = if balancer == BalancerKind::Reps { 0.5 } else { 1.0 - allowed };
                 assert!((least..=1.0 + allowed).contains(&slowdown), "{case}");
             }
@@ -75,7 +76,8 @@ fn a_message_alone_has_a_slowdown_of_1() {
     }
 }
 
-/// What the simulator's issue had: sizes around a packet, rates that are no multiples of each other.
+/// Packet sizes and rates of an earlier bug: sizes near that of a packet, and rates that are no
+/// multiples of each other.
 #[test]
 fn the_last_short_packet_waits_for_the_one_before() {
     let text = "name = 'alone'\n[topology]\nkind = 'leaf-spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nhost_gbps = 25\n\

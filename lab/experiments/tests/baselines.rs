@@ -1,5 +1,6 @@
-//! The baselines of REPS §4.1 as shapes, in the simulator with the published settings: 32 hosts at 400 Gb/s, a permutation of 8 MiB each.
-//! Times are whole nanoseconds, sums over the seeds.
+//! The relative performance of the baselines of REPS §4.1, in the simulator with the published
+//! settings: 32 hosts at 400 Gb/s, a permutation of 8 MiB each. Times are whole nanoseconds, summed
+//! over the seeds.
 
 use spray_core::path::BalancerKind::{self, Bitmap, Ecmp, Flowcell, Flowlet, Mprdma, Ops, Plb, Reps};
 use spray_core::path::{FlowletClock, PlbRule, Schemes};
@@ -21,7 +22,8 @@ fn permutation(change: impl FnOnce(&mut Schemes)) -> Scenario {
     scenario
 }
 
-/// One uplink dead from the start, one direction, without trimming; as many values as the authors give the bitmap.
+/// One uplink that is down from the start in one direction, without trimming; the bitmap has the
+/// authors' number of entropy values.
 fn one_dead_cable() -> Scenario {
     let mut scenario = permutation(|_| {});
     scenario.transport.evs = Some(256);
@@ -43,12 +45,13 @@ fn run(scenario: &Scenario, balancer: BalancerKind) -> Figures {
     over(4, scenario, balancer)
 }
 
-/// As [`run`], over so many seeds.
+/// As [`run`], over this number of seeds.
 fn over(seeds: u64, scenario: &Scenario, balancer: BalancerKind) -> Figures {
     let mut figures = Figures { mean: 0, max: 0, reordered: 0 };
     for seed in 1..=seeds {
         let flows = Simulation::new(scenario).run(balancer, seed, &[]).unwrap().flows;
-        let times: Vec<u64> = flows.iter().map(|flow| (flow.fct_us.expect("it ends") * 1e3).round() as u64).collect();
+        let times: Vec<u64> =
+            flows.iter().map(|flow| (flow.fct_us.expect("a complete flow") * 1e3).round() as u64).collect();
         figures.mean += times.iter().sum::<u64>() / times.len() as u64;
         figures.max += times.iter().max().unwrap();
         figures.reordered += flows.iter().map(|flow| flow.receiver.order.reordered).sum::<u64>();
@@ -57,21 +60,22 @@ fn over(seeds: u64, scenario: &Scenario, balancer: BalancerKind) -> Figures {
     figures
 }
 
-/// Published, largest completion times in us: REPS 202.9, bitmap 389.9, PLB 645.4, flowlets 741.6, OPS 9,265.8. The largest times of PLB and of
-/// flowlets differ more from seed to seed than from each other.
+/// Published maximum completion times in us: REPS 202.9, bitmap 389.9, PLB 645.4, flowlets 741.6,
+/// OPS 9,265.8. The maxima of PLB and of flowlets vary more between seeds than they differ.
 #[test]
 fn one_dead_cable_puts_the_baselines_in_the_published_order() {
     let scenario = one_dead_cable();
     let of = |seeds, balancer| over(seeds, &scenario, balancer).max / seeds;
     let [reps, bitmap, plb, flowlet] = [Reps, Bitmap, Plb, Flowlet].map(|balancer| of(24, balancer));
-    // Those that do not leave the dead cable end so late that four seeds take longer.
+    // These never leave the failed cable and take so long that four seeds must suffice.
     let [mprdma, ops] = [Mprdma, Ops].map(|balancer| of(4, balancer));
     assert!(reps < bitmap && bitmap < plb.min(flowlet) && 8 * plb.max(flowlet) < ops);
-    // Each within a fifth of its figure.
+    // Each is within a fifth of the published figure.
     for (found_ns, published_ns) in [(bitmap, 389_900), (plb, 645_400), (flowlet, 741_600)] {
         assert!(found_ns.abs_diff(published_ns) < published_ns / 5, "{found_ns} against {published_ns}");
     }
-    // Not published: it sprays without learning from losses, and its reuse of good paths halves what `ops` suffers.
+    // Not published: MPRDMA sprays without reacting to losses, and its reuse of good paths halves
+    // the effect that the failure has on `ops`.
     assert!(4 * flowlet < mprdma && mprdma < ops);
 }
 
@@ -87,7 +91,7 @@ fn a_finer_grain_balances_better_and_reorders_more() {
 }
 
 #[test]
-fn penalties_pay_where_values_come_round_again() {
+fn penalties_help_if_values_are_reused() {
     let with = |evs, balancer| {
         let mut scenario = permutation(|_| {});
         scenario.transport.evs = Some(evs);
@@ -100,7 +104,7 @@ fn penalties_pay_where_values_come_round_again() {
 }
 
 #[test]
-fn plb_moves_by_every_variant_s_rule_but_linux_s_too_late_for_messages_this_short() {
+fn plb_repaths_in_every_variant_but_that_of_linux_too_late_for_short_messages() {
     let ecmp = run(&permutation(|_| {}), Ecmp);
     let [reps, ofan, linux] =
         [PlbRule::Reps, PlbRule::Ofan, PlbRule::Linux].map(|rule| run(&permutation(|of| of.plb.rule = rule), Plb));

@@ -1,4 +1,5 @@
-//! Every number of a scenario at and beyond its bounds: what is accepted is in force as it was written, and the rest is refused by name.
+//! Every number of a scenario at and beyond its bounds: accepted values are in force as written,
+//! and others are rejected by name.
 
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use spray_experiments::workload::Own;
 use spray_fabric::changes;
 use spray_settings::schema;
 
-/// Four hosts at two leaves, flows of a packet or two, and a table of each kind that may be repeated. Runs are stopped early: no number may
-/// take long to try.
+/// Four hosts on two leaves, flows of one or two packets, and a table of each repeatable kind. Runs
+/// are stopped early, so that no number takes long to test.
 const BASE: &str = r#"
 name = "bounds"
 time_limit_us = 60
@@ -70,18 +71,19 @@ const GRAPH: &str = r#"{kind = "graph", hosts = ["h0", "h1", "h2", "h3"], switch
 {a = "h0", b = "leaf0"}, {a = "h1", b = "leaf0"}, {a = "h2", b = "leaf1"}, {a = "h3", b = "leaf1"},
 {a = "leaf0", b = "spine0"}, {a = "leaf1", b = "spine0"}]}"#;
 
-/// A number that a scenario may have.
+/// A number in a scenario.
 #[derive(Debug, Clone, PartialEq)]
 struct Number {
     path: String,
     name: String,
-    /// How many decimals it may have.
+    /// The number of decimals.
     decimals: u32,
-    /// The least and the largest that it may be, in units of the last decimal.
+    /// The minimum and the maximum, in units of the last decimal.
     bounds: [Option<i128>; 2],
 }
 
-/// The numbers in the part of `schema` at `path` that `document` chooses variants of.
+/// Collects the numbers in the part of `schema` at `path`, for the variants that `document`
+/// selects.
 fn numbers(schema: &Value, path: &str, given: &Value, found: &mut Vec<Number>) {
     let all = |key: &str| schema[key].as_array().into_iter().flatten();
     let has_words = |variant: &Value| variant["properties"].is_object();
@@ -118,7 +120,7 @@ fn is_number(schema: &Value) -> bool {
     schema["x-allowed"].is_null() && (kind == "integer" || is_bytes || has_decimals(schema))
 }
 
-/// Whether it is a number with decimals, which a ratio may be beside text with a percent sign.
+/// Returns whether the number has decimals; a ratio may also be text with a percent sign.
 fn has_decimals(schema: &Value) -> bool {
     schema["type"] == "number" || schema["type"] == serde_json::json!(["number", "string"])
 }
@@ -137,7 +139,7 @@ impl Number {
         Self { path: path.into(), name, decimals, bounds: [units(&schema["minimum"]), most] }
     }
 
-    /// The value as a file has it.
+    /// Formats the value as in a file.
     fn text(&self, units: i128) -> String {
         let scale = 10i128.pow(self.decimals);
         let (sign, units) = (if units < 0 { "-" } else { "" }, units.abs());
@@ -154,7 +156,8 @@ fn read(document: &Document, number: &Number, value: &str) -> Result<Scenario, S
     Scenario::read(&document).map_err(|mistake| mistake.to_string())
 }
 
-/// What is in force of `path` in a scenario that was read, in the unit of the setting. `None`: the engine's own form of it is not at hand.
+/// Returns the value of `path` in force in a parsed scenario, in the unit of the setting. `None` if
+/// the engine's form of it is not accessible here.
 fn in_force(scenario: &Scenario, path: &str) -> Option<f64> {
     let (network, paths) = (&scenario.network, scenario.paths());
     let flow = flow_config(scenario);
@@ -211,7 +214,7 @@ fn flow_config(scenario: &Scenario) -> FlowConfig {
     scenario.flow_config(&scenario.paths(), balancer, Own::default(), [0, scenario.network.hosts.len() - 1], 4_000)
 }
 
-/// The value at `path` as the scenario's types have read it.
+/// Returns the value at `path` as parsed by the scenario's types.
 fn as_read(document: &Document, number: &Number, value: &str) -> f64 {
     let mut document = document.clone();
     document.assign(&number.path, value, "written").unwrap();
@@ -224,19 +227,19 @@ fn as_read(document: &Document, number: &Number, value: &str) -> f64 {
     value.as_f64().or_else(bytes).unwrap_or_else(|| panic!("{} is {value}", number.path))
 }
 
-/// What the tables of `document` are, for the variants that they choose.
+/// Returns the tables of `document`, which determine the variants.
 fn given(document: &Document) -> Value {
     serde_json::to_value(document.read::<Settings>().unwrap()).unwrap()
 }
 
-/// The documents, each with the table that it has another of.
+/// Returns the documents, each with the name of the replaced table.
 fn documents() -> Vec<(&'static str, Document)> {
     let base = Document::parse(Path::new("bounds.toml"), BASE).unwrap();
     let other = |(path, value): (&'static str, &str)| {
         let mut document = base.clone();
         document.assign(path, value, path).unwrap();
         if value.contains("fsdp") {
-            // Eight rings need sixteen hosts.
+            // Eight rings require sixteen hosts.
             document.assign("topology.hosts_per_leaf", "8", path).unwrap();
         }
         (path, document)
@@ -244,16 +247,16 @@ fn documents() -> Vec<(&'static str, Document)> {
     [("", base.clone())].into_iter().chain(OTHERS.map(other)).collect()
 }
 
-/// Tries a value of `number` in `document`: returns why it is refused, if it is.
+/// Tries a value of `number` in `document`: returns the error if it is rejected.
 fn attempt(document: &Document, number: &Number, text: &str) -> Result<(), String> {
     let scenario = read(document, number, text)?;
     let value: f64 = text.parse().unwrap();
     let read = as_read(document, number, text);
-    assert_eq!(read, value, "{} = {text}, as it is read", number.path);
+    assert_eq!(read, value, "{} = {text}, as parsed", number.path);
     let flow = flow_config(&scenario);
     assert_eq!(flow, flow.clamped(), "{} = {text}", number.path);
     if let Some(found) = in_force(&scenario, &number.path) {
-        // A largest timeout of 0 is the least one.
+        // A maximum timeout of 0 means the minimum timeout.
         let is_least = number.name == "rto_max_us" && value == 0.0;
         assert!(found == value || is_least, "{} = {text} is {found} in force", number.path);
     }
@@ -261,7 +264,7 @@ fn attempt(document: &Document, number: &Number, text: &str) -> Result<(), Strin
     Ok(())
 }
 
-/// Runs what is small enough; the simulator takes every value that is accepted.
+/// Runs scenarios that are small enough; the simulator accepts every value that the parser accepts.
 fn run(scenario: &Scenario) {
     if scenario.network.hosts.len() <= 64 && scenario.flows(scenario.seed).len() <= 500 {
         let mut scenario = scenario.clone();
@@ -270,7 +273,7 @@ fn run(scenario: &Scenario) {
     }
 }
 
-/// Values within their bounds that other settings of these documents refuse, and why.
+/// Values within their bounds that other settings of these documents reject, with the reason.
 const REFUSED: [(&str, &str); 35] = [
     ("failure.0.at_us = 3600000000", "allowed: later times"),
     ("failure.0.probability = 0.000001", "allowed: one of the two"),
@@ -310,13 +313,13 @@ const REFUSED: [(&str, &str); 35] = [
 ];
 
 #[test]
-fn every_number_is_in_force_at_its_bounds_and_refused_beyond() {
+fn every_number_is_applied_at_its_bounds_and_rejected_beyond() {
     let schema = schema::<Settings>();
     let (mut tried, mut refused) = (Vec::<(String, Number)>::new(), Vec::new());
     for (table, document) in documents() {
         let mut found = Vec::new();
         numbers(&schema, "", &given(&document), &mut found);
-        // What one balancer does with the settings of connections, another may not.
+        // A balancer may reject settings of connections that another accepts.
         let is_new = |number: &Number| {
             let again = table == "transport.balancer" && number.path.starts_with("transport.");
             again || tried.iter().all(|(_, other)| other != number)
@@ -337,23 +340,25 @@ fn every_number_is_in_force_at_its_bounds_and_refused_beyond() {
     assert!(tried.len() > 250, "{}", tried.len());
     for (what, why) in &refused {
         let known = REFUSED.iter().any(|(path, words)| path == what && why.contains(words));
-        assert!(known, "{what} is refused: {why}");
+        assert!(known, "{what} is rejected: {why}");
     }
     let is_refused = |(path, _): &&(&str, &str)| refused.iter().any(|(what, _)| what == path);
     assert_eq!(REFUSED.iter().filter(is_refused).count(), REFUSED.len());
 }
 
-/// A value beyond the bounds is refused with its place, its name and what is allowed.
+/// Checks that a value beyond the bounds is rejected with its position, its name and the allowed
+/// range.
 fn refuses(document: &Document, number: &Number, text: &str) {
     let why = read(document, number, text).err();
-    let why = why.unwrap_or_else(|| panic!("{} = {text} is taken", number.path));
+    let why = why.unwrap_or_else(|| panic!("{} = {text} is accepted", number.path));
     let is_named = why.contains(&format!("`{}` is {text}", number.name));
     assert!(is_named && why.starts_with("written: ") && why.contains("allowed: "), "{}: {why}", number.path);
 }
 
-/// Lengths of queues have units, and bounds that follow from the packet: 3,106 bytes here, and 106 of the largest control frame.
+/// Queue lengths have units, and bounds that follow from the packet: 3,106 bytes here, and 106 of
+/// the largest control frame.
 #[test]
-fn lengths_of_queues_are_in_force_in_whole_bytes() {
+fn queue_lengths_are_applied_in_whole_bytes() {
     let base = Document::parse(Path::new("bounds.toml"), BASE).unwrap();
     let read = |assignments: &[&str]| {
         let mut document = base.clone();
@@ -391,9 +396,10 @@ fn lengths_of_queues_are_in_force_in_whole_bytes() {
     }
 }
 
-/// A cable carries what it is said to carry: a message takes its bytes at that rate, and nothing is sent again.
+/// A cable carries its configured rate: a message takes the time of its bytes at that rate, without
+/// retransmissions.
 #[test]
-fn links_have_the_rate_that_is_written() {
+fn links_have_the_configured_rate() {
     let alone = |assignments: &[(&str, &str)], bytes: u64| {
         let mut document = Document::parse(Path::new("bounds.toml"), BASE).unwrap();
         document.assign("time_limit_us", "auto", "limit").unwrap();
@@ -417,14 +423,14 @@ fn links_have_the_rate_that_is_written() {
     };
     let check = |assignments: &[(&str, &str)], gbps: f64| {
         let [short, long] = [100_000, 300_000].map(|bytes| alone(assignments, bytes));
-        // The difference of two messages has neither latencies nor the first packet's way in it.
+        // The difference of two messages excludes latencies and the time of the first packet.
         let (took_us, exact_us) = (long.0 - short.0, (long.1 - short.1) / gbps / 1e3);
         assert!((took_us / exact_us - 1.0).abs() < 0.001, "{gbps} Gb/s: {took_us} us for {exact_us}");
     };
     for gbps in [0.01, 1.0, 1_000.0, 1_600.0, 7_200.0, 10_000.0] {
         check(&[("topology.host_gbps", &gbps.to_string())], gbps);
     }
-    // What comes over a link that has a thousandth of its rate left waits for long: no timeout may be shorter.
+    // Frames over a link at a thousandth of its rate wait for long: no timeout may be shorter.
     for link in ["h0->*", "leaf0->spine*", "*->h2"] {
         let event = format!("{{link = \"{link}\", action = \"rate\", factor = 0.001}}");
         let patience = [("transport.rto_min_us", "10_000_000"), ("transport.give_up_us", "100_000_000")];

@@ -1,4 +1,4 @@
-//! Dragonflies: what detours over a third group gain and cost (Kim et al., ISCA 2008).
+//! Dragonflies: gain and cost of detours over a third group (Kim et al., ISCA 2008).
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,8 +10,8 @@ use spray_experiments::sim::Simulation;
 use spray_experiments::workload::{Flow, Pattern};
 use spray_fabric::{Scheme, Switching};
 
-/// A balanced dragonfly of 72 hosts: nine groups of four switches with two hosts and two cables to other groups each. `workload` is what
-/// follows `[workload]` in the scenario's file.
+/// A balanced dragonfly of 72 hosts: nine groups of four switches, each with two hosts and two
+/// cables to other groups. `workload` is the content of `[workload]` in the scenario.
 fn scenario(workload: &str) -> Scenario {
     let text = format!(
         "name = \"dragonfly\"\nsample_us = 0\n[topology]\nkind = \"dragonfly\"\ngroups = 9\nrouters_per_group = 4\n\
@@ -21,11 +21,12 @@ fn scenario(workload: &str) -> Scenario {
 }
 
 fn read(text: &str) -> Scenario {
-    let document = Document::parse(Path::new("dragonfly"), text).expect("part of the program");
-    Scenario::read(&document).expect("part of the program")
+    let document = Document::parse(Path::new("dragonfly"), text).expect("a built-in scenario");
+    Scenario::read(&document).expect("a built-in scenario")
 }
 
-/// Every host of a group sends 1 MiB to the host in its place in the next group: eight flows share the one cable of their two groups.
+/// Every host of a group sends 1 MiB to the corresponding host of the next group: eight flows share
+/// the one cable between the groups.
 fn next_group() -> Scenario {
     let mut scenario = scenario("kind = \"permutation\"\nbytes = \"1 MiB\"");
     let (hosts, group) = (scenario.network.hosts.len(), scenario.network.hosts.len() / 9);
@@ -41,12 +42,12 @@ fn next_group() -> Scenario {
     scenario
 }
 
-/// 24 kB from each host to each. Queues are deep, so that nothing is sent twice.
+/// 24 kB from each host to each. Queues are deep enough to avoid retransmissions.
 fn all_to_all() -> Scenario {
     scenario("kind = \"all-to-all\"\nbytes = \"24 kB\"\n[queue]\nlimit = \"64 MB\"")
 }
 
-/// The scenario under a scheme.
+/// Returns the scenario with another scheme.
 fn with(scheme: Scheme, mut scenario: Scenario) -> Scenario {
     scenario.network.switching = Switching::all(scheme);
     scenario
@@ -58,24 +59,25 @@ fn run(scenario: &Scenario, seed: u64) -> RunResult {
     result
 }
 
-/// The last completion time in us, averaged over seeds.
+/// The maximum completion time in us, averaged over seeds.
 fn last(scenario: &Scenario) -> f64 {
     const SEEDS: u64 = 3;
     (1..=SEEDS).map(|seed| run(scenario, seed).summary().flows.fct_max_us.unwrap()).sum::<f64>() / SEEDS as f64
 }
 
 #[test]
-fn detours_beat_the_shortest_way_where_all_of_a_group_send_to_the_next() {
+fn detours_beat_shortest_paths_if_a_whole_group_sends_to_the_next() {
     let [shortest, valiant, ugal] =
         [Scheme::Ecmp, Scheme::Valiant, Scheme::Ugal].map(|scheme| last(&with(scheme, next_group())));
     println!("{shortest:.1} us, valiant {valiant:.1}, ugal {ugal:.1}");
-    // One cable takes 8 MiB in 671 us. Over seven other groups it could be a fourth: every frame then takes two of them.
+    // One cable carries 8 MiB in 671 us. Over seven other groups it could take a quarter of this,
+    // because every frame then crosses two of them.
     assert!(shortest > 690.0, "{shortest}");
     assert!(shortest / valiant > 2.5, "{shortest} us, valiant {valiant}");
     assert!(shortest / ugal > 1.5, "{shortest} us, ugal {ugal}");
 }
 
-/// Flowcuts choose by the same rule, one way for many packets, and reorder nothing.
+/// Flowcuts select paths by the same rule, one path for many packets, and never reorder.
 #[test]
 fn flowcuts_take_detours_too() {
     //= docs/specs/flowcut-switch.md#FCS-11 detours
@@ -90,7 +92,8 @@ fn flowcuts_take_detours_too() {
     }
 }
 
-/// All to all is uniform, and queues are deep, so that nothing is sent twice: the shortest ways use every cable between groups alike, and Valiant's use each twice as much.
+/// All-to-all is uniform, and queues are deep enough to avoid retransmissions: shortest paths load
+/// every cable between groups equally, and Valiant's twice as much.
 #[test]
 fn on_uniform_traffic_valiant_costs_half_of_the_capacity() {
     let scenario = |scheme| with(scheme, all_to_all());
@@ -106,8 +109,8 @@ fn on_uniform_traffic_valiant_costs_half_of_the_capacity() {
     assert!((1.9..2.3).contains(&twice), "{twice}");
 }
 
-/// Full frames of a flow alone never find a queue: they go as by the shortest way, to the picosecond. A shorter last one would find the
-/// rest of the one before it.
+/// Full frames of a single flow never queue: they take the shortest path, to the picosecond. A
+/// shorter last frame would find the rest of the one before it.
 #[test]
 fn on_an_idle_network_ugal_is_minimal() {
     let workload = "kind = \"flows\"\n[[workload.flow]]\nsrc = \"h0\"\ndst = \"h71\"\nbytes = 66000";
@@ -117,14 +120,15 @@ fn on_an_idle_network_ugal_is_minimal() {
 }
 
 #[test]
-fn results_tell_links_within_groups_from_those_between() {
+fn results_distinguish_links_within_groups_from_those_between() {
     //= docs/specs/switch.md#SW-18 length of the queue over time
     let summary = run(&with(Scheme::Ugal, next_group()), 1).summary();
     let layers: Vec<_> = summary.layers.iter().map(|layer| (layer.layer.as_str(), layer.ports)).collect();
     assert_eq!(layers, [("switch->host", 72), ("local", 108), ("global", 72)]);
 }
 
-/// 1 MiB from each of 64 hosts to each, all at once, on a lossless dragonfly of four groups of four switches.
+/// 1 MiB from each of 64 hosts to each at the same time, on a lossless dragonfly of four groups of
+/// four switches.
 fn lossless() -> Scenario {
     read(
         "name = \"dragonfly\"\nsample_us = 0\ntime_limit_us = 5000\n[topology]\nkind = \"dragonfly\"\ngroups = 4\n\
@@ -134,14 +138,14 @@ fn lossless() -> Scenario {
     )
 }
 
-/// The routes are to blame: the links of the circle follow one another, and a detour takes each two of them. The shortest ways over the
-/// same links, with the same memory, do not get stuck.
+/// The cause is routing: the links of the cycle are consecutive, and each detour uses two of them.
+/// The shortest paths over the same links, with the same memory, do not deadlock.
 #[test]
-fn detours_of_one_class_wait_for_each_other() {
+fn detours_in_one_class_deadlock() {
     //= docs/specs/pfc.md#PFC-7 deadlock
     let run = |scheme| Simulation::new(&with(scheme, lossless())).run(Ecmp, 1, &[]).unwrap();
     let stuck = run(Scheme::Valiant);
-    let deadlock = stuck.events.iter().find(|event| event.kind == EventKind::Deadlock).expect("nothing moves any more");
+    let deadlock = stuck.events.iter().find(|event| event.kind == EventKind::Deadlock).expect("a deadlock");
     let circle = &deadlock.detail;
     let links: Vec<_> = circle.split(' ').map(|link| link.split_once("->").unwrap()).collect();
     let next = links.iter().cycle().skip(1);

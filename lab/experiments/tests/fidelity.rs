@@ -1,5 +1,5 @@
-//! The simulator against published ones: every row of the results in `tests/reference` run again. `cargo xtask fidelity` runs all of them
-//! and writes `docs/results/fidelity.md`.
+//! The simulator compared with published ones: every row of the results in `tests/reference` is run
+//! again. `cargo xtask fidelity` runs all of them and writes `docs/results/fidelity.md`.
 
 pub mod flowcut;
 mod report;
@@ -18,33 +18,35 @@ use spray_fabric::{LinkEvent, Scheme, Switching};
 
 use self::rows::Row;
 
-/// A published simulator: its results, and how its inputs are run.
+/// A published simulator: its results, and how to run its inputs.
 #[derive(Debug)]
 struct Reference {
-    /// The document's text about it, with its heading.
+    /// The text about it in the document, with its heading.
     head: &'static str,
     /// Its results.
     table: &'static str,
-    /// Every scenario of it.
+    /// All of its scenarios.
     rows: &'static [Row],
-    /// The balancers whose mean and largest completion times are judged; of others it is the mean alone, and less strictly.
+    /// The balancers for which mean and maximum completion times are compared; for others only the
+    /// mean, with a larger tolerance.
     strict: &'static [BalancerKind],
-    /// What it sets beside what a row says.
+    /// Applies its settings beyond those of a row.
     settings: fn(&mut Scenario),
 }
 
-/// The published simulators but Flowcut's.
+/// The published simulators except Flowcut's.
 static REFERENCES: [&Reference; 2] = [&reps::REPS, &uet::UET];
 
-/// What chooses paths: a balancer at the hosts, over switches that hash; `None` for the shortest queue at the switches, which is the
-/// reference's adaptive RoCE.
+/// The component that selects paths: a balancer at the hosts, over switches that hash; `None` for
+/// the shortest queue at the switches, which is the reference's adaptive RoCE.
 type Chooser = Option<BalancerKind>;
 
 fn name(chooser: Chooser) -> &'static str {
     chooser.map_or("adaptive-roce", BalancerKind::name)
 }
 
-/// Whether a flow keeps to one path. Single runs then differ widely, because flows draw their paths.
+/// Returns whether a flow keeps to one path. Single runs then vary widely, because paths are drawn
+/// at random.
 fn keeps_paths(chooser: Chooser) -> bool {
     matches!(chooser, Some(BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet))
 }
@@ -55,11 +57,12 @@ pub struct Figures {
     pub mean_us: f64,
     pub p99_us: f64,
     pub max_us: f64,
-    /// When the last flow ended.
+    /// The end of the last flow.
     pub makespan_us: f64,
-    /// Share of its completion time that a flow spends draining, mean over the flows, in per cent.
+    /// The share of its completion time that a flow spends draining, mean over the flows, in per
+    /// cent.
     pub drain_percent: f64,
-    /// Packets that arrived after one sent later.
+    /// The number of packets that arrived after one sent later.
     pub reordered: u64,
 }
 
@@ -79,7 +82,7 @@ impl Figures {
     }
 }
 
-/// Runs `scenario` with seeds from 1 to `seeds`, each with the link events that `events` draws.
+/// Runs `scenario` with seeds from 1 to `seeds`, each with the link events drawn by `events`.
 fn runs(
     scenario: &Scenario,
     balancer: BalancerKind,
@@ -92,20 +95,20 @@ fn runs(
     over_cores(seeds as usize, threads, |job| one(job as u64 + 1)).unwrap()
 }
 
-/// The average of `of` over runs.
+/// Returns the average of `of` over runs.
 pub fn average(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     runs.iter().map(of).sum::<f64>() / runs.len() as f64
 }
 
-/// The rows of a reference's `table` for this scenario and balancer. Each has mean, 99th percentile and largest completion time,
-/// and one figure more.
+/// Returns the rows of a reference's `table` for this scenario and balancer: mean, 99th percentile
+/// and maximum completion time, and one further figure.
 fn expected(table: &str, scenario: &str, balancer: &str) -> Vec<[f64; 4]> {
     let rows = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let own = rows.filter(|row| row[..2] == [scenario, balancer]);
     own.map(|row| [4, 5, 6, 7].map(|column| row[column].parse().unwrap())).collect()
 }
 
-/// A row under one balancer: the reference's runs and ours, by seed.
+/// A row with one balancer: the reference's runs and ours, by seed.
 #[derive(Clone, Debug)]
 struct Comparison {
     reference: &'static Reference,
@@ -115,18 +118,18 @@ struct Comparison {
     found: Vec<Figures>,
 }
 
-/// The difference of a figure from the reference's, both averaged over seeds.
+/// The difference of a figure from the reference, both averaged over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Difference {
     figure: &'static str,
     expected_us: f64,
     found_us: f64,
-    /// Largest relative difference that passes; `None` where the figure is not judged.
+    /// The maximum relative difference that passes; `None` if the figure is not compared.
     tolerance: Option<f64>,
 }
 
 impl Difference {
-    /// The difference as a share of the reference's figure.
+    /// Returns the difference as a share of the reference's figure.
     fn relative(&self) -> f64 {
         self.found_us / self.expected_us - 1.0
     }
@@ -136,10 +139,10 @@ impl Difference {
     }
 }
 
-/// Relative tolerances of mean and largest completion times, and of the ring's makespan.
+/// Relative tolerances of mean and maximum completion times, and of the ring's makespan.
 const MEAN: f64 = 0.03;
 const MAX: f64 = 0.06;
-/// Of balancers that are not judged strictly: of the mean only.
+/// The tolerance of the mean for other balancers.
 const OTHERS: f64 = 0.10;
 
 impl Reference {
@@ -155,7 +158,7 @@ impl Reference {
         expected(self.table, row.scenario, name).into_iter().map(figures).collect()
     }
 
-    /// Runs all rows that `select` takes, under each of their balancers.
+    /// Runs all rows that `select` accepts, with each of their balancers.
     fn compare(&'static self, select: impl Fn(&Row) -> bool) -> impl Iterator<Item = Comparison> {
         let rows = self.rows.iter().filter(move |row| select(row));
         let pairs = rows.flat_map(|row| row.choosers.iter().map(move |chooser| (row, *chooser)));
@@ -164,7 +167,7 @@ impl Reference {
             (self.settings)(&mut scenario);
             let scheme = if chooser.is_none() { Scheme::Jsq } else { Scheme::Ecmp };
             scenario.network.switching = Switching::all(scheme);
-            // Enough for our own means to vary by less than 3 %.
+            // With this number of seeds the mean varies by less than 3 %.
             let seeds = if keeps_paths(chooser) { 20 } else { 12 };
             let found = runs(&scenario, chooser.unwrap_or(BalancerKind::Ecmp), &|_| Vec::new(), seeds);
             Comparison { reference: self, row, chooser, expected: self.expected(row, chooser), found }
@@ -173,7 +176,7 @@ impl Reference {
 }
 
 impl Comparison {
-    /// The figures that are compared, each with its tolerance.
+    /// Returns the compared figures, each with its tolerance.
     fn differences(&self) -> Vec<Difference> {
         let difference = |figure, of: fn(&Figures) -> f64, tolerance| Difference {
             figure,
@@ -192,7 +195,7 @@ impl Comparison {
         vec![difference("mean", |run| run.mean_us, mean), difference("max", |run| run.max_us, max)]
     }
 
-    /// Why its figures differ from the reference's.
+    /// Returns the reason why its figures differ from the reference's.
     fn explained(&self) -> Option<&'static str> {
         self.row.explained.iter().find(|(kind, _)| Some(*kind) == self.chooser).map(|(_, why)| *why)
     }
@@ -233,7 +236,7 @@ fn write_rows(folder: &Path, comparisons: &[Comparison]) {
 }
 
 #[test]
-fn the_references_have_three_seeds_or_more_of_every_row() {
+fn every_row_of_the_references_has_three_seeds_or_more() {
     for reference in REFERENCES {
         for row in reference.rows {
             for chooser in row.choosers {

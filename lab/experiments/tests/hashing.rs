@@ -1,4 +1,4 @@
-//! What switches hash decides which paths packets take.
+//! The hash input of switches determines which paths packets take.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use spray_fabric::{RouteTable, Thresholds, addresses, compile, flow_key};
 use spray_pipeline::scheme::hashed;
 use spray_wire::EvPort;
 
-/// One flow from leaf to leaf under eight spines, with these settings of `[switch]`.
+/// Returns one flow from leaf to leaf over eight spines, with these settings of `[switch]`.
 fn scenario(settings: &str) -> Scenario {
     let text = format!(
         "name = \"hashing\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 8\nhosts_per_leaf = 1\nhost_gbps = 100\n\
@@ -20,7 +20,7 @@ fn scenario(settings: &str) -> Scenario {
     Scenario::read(&Document::parse(Path::new("hashing.toml"), &text).unwrap()).unwrap()
 }
 
-/// The spines that its packets take.
+/// Returns the spines that its packets take.
 fn taken(scenario: &Scenario, balancer: BalancerKind) -> Vec<usize> {
     let result = Simulation::new(scenario).run(balancer, 1, &[]).unwrap();
     assert!(result.summary().is_complete());
@@ -59,7 +59,7 @@ fn the_flow_label_is_an_entropy_value() {
         let spines = |balancer, fields| spines(balancer, &format!("hash = \"{hash}\"\nhash_fields = \"{fields}\""));
         for fields in ["five-tuple", "ports", "flow-label"] {
             assert_eq!(spines(BalancerKind::Ops, fields), 8, "{hash}, {fields}");
-            assert_eq!(spines(BalancerKind::Ecmp, fields), 1, "{hash}, {fields}: one label");
+            assert_eq!(spines(BalancerKind::Ecmp, fields), 1, "{hash}, {fields}: a single label");
         }
         assert_eq!(spines(BalancerKind::Ops, "addresses"), 1, "{hash}");
     }

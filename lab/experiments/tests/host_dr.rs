@@ -1,5 +1,5 @@
-//! Host DR knows the switches' hash: its packets spread over all paths as evenly as they can, and over no other than those that routing
-//! leaves.
+//! Host DR predicts the switches' hash: its packets are spread as evenly as possible over all
+//! paths, and over none that routing has removed.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
@@ -20,7 +20,7 @@ fn fat_tree() -> Network {
     FatTree::uniform([2, 2, 4, 16, 4], BPS, US).network()
 }
 
-/// One flow of [`PACKETS`] packets between two hosts.
+/// Returns one flow of [`PACKETS`] packets between two hosts.
 fn scenario(network: Network, from: usize, to: usize) -> Scenario {
     let bytes = PACKETS * 4_086;
     let text = format!("Nodes {}\nConnections 1\n{from}->{to} id 1 start 0 size {bytes}\n", network.hosts.len());
@@ -36,7 +36,8 @@ fn run(scenario: &Scenario, seed: u64) -> RunResult {
     result
 }
 
-/// Data frames over each port whose name begins and ends so; there are no others of more than a header.
+/// Returns the number of data frames over each port whose name has this prefix and suffix; no other
+/// frames are longer than a header.
 fn frames(result: &RunResult, from: &str, to: &str) -> Vec<u64> {
     let named = |name: &str| name.starts_with(from) && name.contains(&format!("->{to}"));
     result.ports.iter().filter(|port| named(&port.name)).map(|port| port.counters.frames).collect()
@@ -73,13 +74,17 @@ fn packets_take_all_cores_in_turn() {
             assert_eq!(frames(&result, agg, "core"), [PACKETS / 16; 4], "seed {seed}");
         }
         let near = run(&scenario(fat_tree(), 0, 4), seed);
-        assert_eq!(frames(&near, "tor0", "agg"), [PACKETS / 4; 4], "within a pod the aggregation switches are next");
+        assert_eq!(
+            frames(&near, "tor0", "agg"),
+            [PACKETS / 4; 4],
+            "within a pod aggregation switches are the turning switches"
+        );
         assert_eq!(frames(&near, "agg", "core").iter().sum::<u64>(), 0);
     }
 }
 
 #[test]
-fn a_path_that_routing_has_lost_is_left() {
+fn a_path_removed_by_routing_is_no_longer_used() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = scenario(leaf_spine(), 0, 4);
     let links = scenario.network.links_named("spine3->leaf1").unwrap();
@@ -89,18 +94,18 @@ fn a_path_that_routing_has_lost_is_left() {
     counts.sort_unstable();
     assert_eq!(counts[0], 0);
     assert!(counts[7] - counts[1] <= 1, "{counts:?}");
-    // Routing learns of it while the flow lasts, and that the link is back.
+    // Routing detects the failure while the flow is active, and later the repair.
     scenario.link_events[0].at_ps = 20 * US;
     scenario.link_events[0].until_ps = Some(30 * US);
     let counts = frames(&run(&scenario, 1), "leaf0", "spine");
     assert!(counts[3] > 40 && counts[3] < counts[2], "{counts:?}");
     let others: Vec<_> = counts.iter().enumerate().filter(|(spine, _)| *spine != 3).map(|(_, count)| *count).collect();
-    // A round is cut short at each of the two changes.
+    // Each of the two changes interrupts a round.
     assert!(others.iter().max().unwrap() - others.iter().min().unwrap() <= 6, "{counts:?}");
 }
 
 #[test]
-fn with_few_values_some_paths_have_none_and_all_packets_arrive() {
+fn with_few_values_some_paths_are_unused_and_all_packets_arrive() {
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for evs in [1, 2, 9] {
         let mut scenario = scenario(leaf_spine(), 0, 4);

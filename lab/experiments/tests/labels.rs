@@ -1,4 +1,5 @@
-//! What the baselines with labels are worth beside ECMP and OPS, in the simulator: 32 hosts at 400 Gb/s, 4 MiB each.
+//! The baselines with labels compared with ECMP and OPS, in the simulator: 32 hosts at 400 Gb/s, 4
+//! MiB each.
 
 use spray_core::path::BalancerKind::{self, Ecmp, HostDr, Mptcp, Ops, Subflow};
 use spray_experiments::scenario::Scenario;
@@ -23,7 +24,7 @@ fn apply(scenario: &mut Scenario, name: &str, action: LinkAction) {
     scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
 }
 
-/// The mean completion time in ns over flows and seeds.
+/// Returns the mean completion time in ns over flows and seeds.
 fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
     let simulation = Simulation::new(scenario);
     let one = |seed| {
@@ -36,9 +37,10 @@ fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
     mean
 }
 
-/// Host DR has the shortest queues (OFAN figure 6); labels that stay collide, the less the more there are (OFAN figure 1).
+/// Host DR has the shortest queues (OFAN figure 6); fixed labels collide, less often the more there
+/// are (OFAN figure 1).
 #[test]
-fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
+fn in_a_healthy_fabric_the_ranking_is_that_of_the_papers() {
     //= docs/specs/subflow.md#SUB-2 labels in turn
     //= docs/specs/subflow.md#MPTCP-1 subflows
     let scenario = permutation();
@@ -56,14 +58,14 @@ fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
     assert!(counts.windows(2).all(|pair| pair[0] > pair[1]), "{counts:?}");
 }
 
-/// Told that one spine in four cannot be reached, host DR keeps to the other three.
+/// When routing reports that one spine in four is unreachable, host DR uses the other three.
 #[test]
-fn told_of_a_dead_cable_host_dr_goes_round_it() {
+fn host_dr_avoids_a_cable_that_routing_has_removed() {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = permutation();
     apply(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
-    let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
-    assert!(told <= ops, "routing takes the cable out of the hash for both");
+    let (host_dr, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
+    assert!(host_dr <= ops, "routing removes the cable from the hash for both");
     let healthy = mean_ns(&permutation(), HostDr);
-    assert!(told * 10 < healthy * 13);
+    assert!(host_dr * 10 < healthy * 13);
 }

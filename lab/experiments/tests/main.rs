@@ -1,4 +1,5 @@
-//! What the simulator gives for whole scenarios, against the papers, the published simulators and the switches in memory.
+//! Results of the simulator for whole scenarios, compared with the papers, the published simulators
+//! and the switches in memory.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod alone;

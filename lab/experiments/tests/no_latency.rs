@@ -1,4 +1,5 @@
-//! Fabrics without cable latency: a header that was trimmed is back at its sender within less time than its packet takes.
+//! Fabrics without cable latency: a trimmed header returns to its sender in less than the
+//! serialisation time of its packet.
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
@@ -15,7 +16,8 @@ fn scenario(cc: CcKind, receiver: &str, more: &str) -> Scenario {
     Scenario::parse("no-latency.toml".as_ref(), &text).unwrap()
 }
 
-/// Every flow's end is bounded by what the fabric's links would take for all, several times over; and packets do not go for ever.
+/// Checks that every flow ends within a multiple of the time of the fabric's links for all data,
+/// and that no packet circulates forever.
 fn ends(scenario: &Scenario, balancer: BalancerKind, most_us: f64) {
     let result = Simulation::new(scenario).run(balancer, 1, &[]).unwrap();
     let case = format!("{balancer}, {:?}", scenario.transport.cc);
@@ -23,16 +25,17 @@ fn ends(scenario: &Scenario, balancer: BalancerKind, most_us: f64) {
     assert!(last < most_us, "{case}: {last} us");
     let count = |of: fn(&FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
     let (sent, again) = (count(|flow| flow.sender.packets_sent), count(|flow| flow.sender.retransmits));
-    assert!(2 * again < 5 * (sent - again), "{case}: {again} of {sent} packets again");
+    assert!(2 * again < 5 * (sent - again), "{case}: {again} of {sent} packets retransmitted");
 }
 
 //= docs/specs/transport.md#TRN-66 trimmed again
 #[test]
-fn every_balancer_and_control_ends_where_uplinks_are_short() {
+fn every_balancer_and_control_completes_with_scarce_uplinks() {
     for cc in CcKind::ALL {
         for receiver in ["selective", "irn"] {
             let scenario = scenario(cc, receiver, "[workload]\nkind = 'permutation'\nbytes = '128 KiB'");
-            // A leaf's eight messages take 440 us over its two uplinks, and three times as long where five of them are on one.
+            // A leaf's eight messages take 440 us over its two uplinks, and three times as long if
+            // one uplink carries five of them.
             BalancerKind::ALL.iter().for_each(|balancer| ends(&scenario, *balancer, 2_500.0));
         }
     }
@@ -40,7 +43,7 @@ fn every_balancer_and_control_ends_where_uplinks_are_short() {
 
 //= docs/specs/transport.md#TRN-66 trimmed again
 #[test]
-fn an_incast_ends_with_every_control() {
+fn an_incast_completes_with_every_control() {
     for cc in CcKind::ALL {
         let scenario = scenario(cc, "selective", "[workload]\nkind = 'incast'\nbytes = '32 KiB'");
         // 31 messages take 850 us over the receiver's link.

@@ -1,4 +1,4 @@
-//! Algorithms of another crate in whole scenarios.
+//! User-defined algorithms of another crate in whole scenarios.
 
 use spray_core::cc::{CustomCc, Nscc, NsccConfig, Scheme as _};
 use spray_core::path::{BalancerKind, CustomBalancer, Reps, RepsConfig, Scheme as _};
@@ -20,7 +20,7 @@ const SCENARIO: &str = "
 ";
 
 #[test]
-fn a_run_is_the_same_and_has_the_names_of_what_ran() {
+fn a_run_is_reproducible_and_has_the_names_of_its_algorithms() {
     let mut scenario = Scenario::parse("own.toml".as_ref(), SCENARIO).unwrap();
     let ours = Simulation::new(&scenario).run(BalancerKind::Reps, 1, &[]).unwrap();
     scenario.own = OwnAlgorithms {

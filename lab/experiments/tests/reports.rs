@@ -1,4 +1,5 @@
-//! The pages of runs in a browser: no error, every plot drawn, and in the plots the numbers of the tables.
+//! The pages of runs in a browser: no error, every plot drawn, and the numbers of the plots equal
+//! to those of the tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
 use spray_test_support::{Folder, root, skip, text};
 
-/// Presses whatever can be pressed.
+/// Clicks every control.
 const EVERYTHING: &str = "
     const at = (element, type, x, y) => {
         const box = element.getBoundingClientRect();
@@ -37,7 +38,7 @@ const EVERYTHING: &str = "
     return document.querySelectorAll('button').length;";
 
 #[test]
-fn nothing_that_can_be_pressed_is_an_error() {
+fn no_control_causes_an_error() {
     let Some(runs) = Runs::new() else { return };
     for (page, least) in [(runs.page(Reps, 2), 30), (runs.overview(), 12)] {
         let script = format!("const frames = () => new Promise((done) => setTimeout(done, 5)); {EVERYTHING}");
@@ -46,12 +47,13 @@ fn nothing_that_can_be_pressed_is_an_error() {
     }
 }
 
-/// Names under which systems have a browser that can do without a display.
+/// Names of browsers that can run without a display.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 const BALANCERS: [BalancerKind; 3] = [Ecmp, Ops, Reps];
 const SEEDS: [u64; 2] = [1, 2];
 
-/// A scenario in the simulator, with a run's folder for each balancer and seed, and the page that compares them.
+/// A scenario in the simulator, with a run folder for each balancer and seed, and the page that
+/// compares them.
 struct Runs {
     browser: &'static str,
     folder: Folder,
@@ -59,12 +61,12 @@ struct Runs {
 }
 
 impl Runs {
-    /// The demo's third condition.
+    /// Runs the third condition of the demo.
     fn new() -> Option<Self> {
         Self::of("demo-silent-drop")
     }
 
-    /// `None` where there is no browser; then the calling test skips.
+    /// Returns `None` without a browser; the calling test then skips.
     fn of(scenario: &str) -> Option<Self> {
         let starts = |name: &&&str| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
         let Some(browser) = BROWSERS.iter().find(starts) else {
@@ -106,7 +108,8 @@ impl Runs {
         self.folder.path().join("report.html")
     }
 
-    /// Opens the page in a window so wide, runs `script` once all is drawn, and returns what it returns.
+    /// Opens the page in a window of this width, runs `script` once all is drawn, and returns its
+    /// result.
     fn open(&self, page: &Path, width: u32, script: &str) -> Value {
         let html = std::fs::read_to_string(page).unwrap();
         let own = format!(
@@ -117,21 +120,21 @@ impl Runs {
         );
         let copy = page.with_extension("test.html");
         std::fs::write(&copy, html.replacen("</body>", &own, 1)).unwrap();
-        // A browser without a display sometimes waits for ever.
+        // A browser without a display sometimes hangs.
         let ended = (0..3)
             .map(|_| self.dump(&copy, width))
             .find(|output| !output.status.code().is_some_and(|code| TIMED_OUT.contains(&code)));
         let output = ended.expect("a browser that ends");
         let (dom, log) = (text(&output.stdout), text(&output.stderr));
-        let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-        assert!(said.is_empty(), "{}: {said:#?}", page.display());
-        let found = dom.split("<pre id=\"found\">").nth(1).unwrap_or_else(|| panic!("nothing came back: {log}"));
+        let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{}: {console:#?}", page.display());
+        let found = dom.split("<pre id=\"found\">").nth(1).unwrap_or_else(|| panic!("no result: {log}"));
         let json = found.split("</pre>").next().unwrap();
         let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
         serde_json::from_str(&json).unwrap()
     }
 
-    /// What the browser says of the page once its scripts have run, in two minutes at most.
+    /// Returns the browser's output for the page after its scripts have run, within two minutes.
     fn dump(&self, page: &Path, width: u32) -> Output {
         let profile = Folder::new();
         let mut browser = Command::new("timeout");
@@ -140,16 +143,16 @@ impl Runs {
         browser.args(["--virtual-time-budget=8000", "--dump-dom"]);
         browser.arg(format!("--window-size={width},900"));
         browser.arg(format!("--user-data-dir={}", profile.path().display()));
-        // What is saved goes below it.
+        // Downloads are saved below it.
         browser.env("HOME", profile.path());
         browser.arg(format!("file://{}", page.display())).output().unwrap()
     }
 }
 
-/// What `timeout` exits with after it has ended a command, or killed it.
+/// Exit codes of `timeout` after it has terminated or killed a command.
 const TIMED_OUT: [i32; 2] = [124, 137];
 
-/// A table of a run: its rows, by the names of the columns. No field of these runs has a comma.
+/// Returns the rows of a table of a run, by column name. No field of these runs contains a comma.
 fn table(page: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
     let csv = std::fs::read_to_string(page.with_file_name(format!("{name}.csv"))).unwrap();
     let mut lines = csv.lines().map(|line| line.split(',').map(str::to_string));
@@ -170,7 +173,7 @@ fn assert_close(found: f64, expected: f64, what: &str) {
     assert!((found - expected).abs() <= 1e-5 * expected.abs() + 1e-3, "{what}: {found} is not {expected}");
 }
 
-/// What every plot of a page holds, and whether anything is drawn in each card.
+/// Returns the data of every plot of a page, and whether each card has a drawing.
 const PLOTS: &str = "
     const plain = (plot) => Object.fromEntries(Object.entries(plot)
         .filter(([key]) => ['series', 'rows', 'groups', 'links', 'times', 'failed'].includes(key))
@@ -182,7 +185,7 @@ const PLOTS: &str = "
     const plots = () => Object.fromEntries(Object.entries(spray.plots).map(([id, plot]) => [id, plain(plot)]));";
 
 #[test]
-fn plots_of_a_run_hold_the_numbers_of_its_tables() {
+fn plots_of_a_run_have_the_numbers_of_its_tables() {
     let Some(runs) = Runs::new() else { return };
     let page = runs.page(Reps, 1);
     let found = runs.open(&page, 1200, &format!("{PLOTS} return {{ cards: cards(), plots: plots() }};"));
@@ -241,7 +244,7 @@ fn plots_of_a_run_hold_the_numbers_of_its_tables() {
     assert_eq!(shown, events.len());
 }
 
-/// Both directions of the cable are marked, and what links carried in all intervals is what they sent.
+/// Both directions of the cable are marked, and the sum over all intervals is what the links sent.
 fn assert_topology(plot: &Value, queues: &[BTreeMap<String, String>]) {
     let times = numbers(&plot["times"]);
     assert!(times.contains(&300.0) && times.contains(&900.0), "{times:?}");
@@ -249,7 +252,7 @@ fn assert_topology(plot: &Value, queues: &[BTreeMap<String, String>]) {
     let mut failed: Vec<&str> =
         numbers(&plot["failed"]).iter().map(|link| links[*link as usize]["name"].as_str().unwrap()).collect();
     failed.sort_unstable();
-    assert_eq!(failed, ["leaf0->spine0", "spine0->leaf0"], "the drawing begins with the failure");
+    assert_eq!(failed, ["leaf0->spine0", "spine0->leaf0"], "the plot starts at the failure");
     assert_eq!(links.len(), 16);
     for link in links {
         let name = link["name"].as_str().unwrap();
@@ -262,7 +265,7 @@ fn assert_topology(plot: &Value, queues: &[BTreeMap<String, String>]) {
     }
 }
 
-/// The first connection's packets, by how their entropy values were chosen.
+/// Checks the first connection's packets, by how their entropy values were selected.
 fn assert_evs(series: &Value, rows: &[BTreeMap<String, String>]) {
     let first = &rows[0]["connection"];
     let own: Vec<_> = rows.iter().filter(|row| row["connection"] == *first).collect();
@@ -275,7 +278,8 @@ fn assert_evs(series: &Value, rows: &[BTreeMap<String, String>]) {
     assert_eq!(series.as_array().unwrap().len(), 3, "REPS explores, recycles and freezes");
 }
 
-/// What is amiss with the SVG of each plot, and how many plots there are. Texts are looked at as the browser lays them out.
+/// Returns the defects of the SVG of each plot, and the number of plots. Texts are measured as laid
+/// out by the browser.
 const PICTURES: &str = "
     const expected = (plot) => plot.series ? plot.series().length : plot.links ? plot.links().length
         : plot.groups ? plot.groups().flatMap(({ bars }) => bars).flatMap((bar) => bar.parts || [bar]).filter(({ value }) => value > 0).length : null;
@@ -328,7 +332,7 @@ fn every_plot_can_be_saved_as_a_picture_with_its_data() {
 }
 
 #[test]
-fn workloads_are_told_apart_where_completion_times_are_shown() {
+fn completion_times_are_shown_by_workload() {
     let Some(runs) = Runs::of("mixed") else { return };
     let page = runs.page(Reps, 1);
     let names = |plot: &Value| -> Vec<String> {
@@ -354,7 +358,7 @@ fn workloads_are_told_apart_where_completion_times_are_shown() {
     );
     let found = runs.open(&runs.overview(), 1200, &script);
     assert_eq!(found["places"], serde_json::json!(["measure", "fct", "sizes"]));
-    assert_eq!(found["measure"], "Slowest flow's completion time, us", "the measure that is drawn first");
+    assert_eq!(found["measure"], "Slowest flow's completion time, us", "the initially selected measure");
     assert_eq!(found["values"], serde_json::json!(["1", "1", "1"]));
     assert_eq!(found["wrong"], serde_json::json!([]));
     let slowest = SEEDS.map(|seed| number(&table(&runs.page(Reps, seed), "workloads")[1], "fct_max_us"));
@@ -368,13 +372,13 @@ fn workloads_are_told_apart_where_completion_times_are_shown() {
     assert_eq!(plots["sizes: spine1 down"]["groups"].as_array().unwrap().len(), 1, "its messages are of one size");
 }
 
-/// The time within which all flows of all seeds had completed, by a plot's line.
+/// Returns the time by which all flows of all seeds had completed, from a plot's line.
 fn all_completed(line: &Value) -> f64 {
     let at = numbers(&line["y"]).iter().position(|share| *share == 100.0).unwrap();
     numbers(&line["x"])[at]
 }
 
-/// Mean and half of the 95 % interval of two values.
+/// Returns the mean and half of the 95 % interval of two values.
 fn of_two([a, b]: [f64; 2]) -> (f64, f64) {
     let mean = f64::midpoint(a, b);
     let sd = ((a - mean).powi(2) + (b - mean).powi(2)).sqrt();
@@ -382,7 +386,7 @@ fn of_two([a, b]: [f64; 2]) -> (f64, f64) {
 }
 
 #[test]
-fn plots_that_compare_runs_hold_means_and_intervals_and_follow_the_choices() {
+fn plots_that_compare_runs_have_means_and_intervals_and_follow_the_selection() {
     let Some(runs) = Runs::new() else { return };
     let script = format!(
         "{PLOTS}
@@ -428,7 +432,7 @@ fn plots_that_compare_runs_hold_means_and_intervals_and_follow_the_choices() {
         assert_close(all_completed(line), slowest, "the slowest flow of all seeds");
         assert!(numbers(&line["y"]).is_sorted() && numbers(&line["y"]).last() == Some(&100.0), "{line}");
     }
-    // What arrived in the bins of all runs of a balancer is what its flows had.
+    // The bytes in the bins of all runs of a balancer are those of its flows.
     for line in all["plots"]["goodput: silent uplink"]["series"].as_array().unwrap() {
         let (x, y) = (numbers(&line["x"]), numbers(&line["y"]));
         let bytes = y.iter().sum::<f64>() * (x[1] - x[0]) * 1e3 / 8.0;
@@ -449,7 +453,7 @@ fn plots_that_compare_runs_hold_means_and_intervals_and_follow_the_choices() {
 }
 
 #[test]
-fn pages_fit_a_narrow_window_take_keys_and_have_two_themes() {
+fn pages_support_narrow_windows_keyboards_and_two_themes() {
     let Some(runs) = Runs::new() else { return };
     let script = "
         const wide = [document.documentElement.scrollWidth, innerWidth];

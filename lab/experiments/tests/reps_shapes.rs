@@ -1,5 +1,6 @@
-//! The headline figures of REPS (*REPS* §4 and appendix A) as shapes, in the simulator with the published settings: 32 hosts at 400 Gb/s,
-//! 8 MiB each. Times are whole nanoseconds.
+//! The relative performance in the main figures of REPS (*REPS* §4 and appendix A), in the
+//! simulator with the published settings: 32 hosts at 400 Gb/s, 8 MiB each. Times are whole
+//! nanoseconds.
 
 use spray_core::path::BalancerKind::{self, Ops, Reps, RepsNoFreezing};
 use spray_core::units::Micros;
@@ -35,23 +36,24 @@ fn scenario(flows: impl Iterator<Item = (usize, usize)>) -> Scenario {
     scenario
 }
 
-/// Every host sends to one of another leaf, and hears from one: a fixed permutation without a pattern.
+/// Every host sends to one of another leaf, and receives from one: a fixed permutation without a
+/// pattern.
 fn permutation() -> Scenario {
     scenario((0..HOSTS).map(|from| (from, twin(from))))
 }
 
 fn twin(from: usize) -> usize {
     let to = (from * 13 + 13) % HOSTS;
-    assert_ne!(from / 4, to / 4, "under another leaf");
+    assert_ne!(from / 4, to / 4, "at another leaf");
     to
 }
 
-/// Every host sends to its twin in the other half (REPS §4.1).
+/// Every host sends to its counterpart in the other half (REPS §4.1).
 fn tornado() -> Scenario {
     scenario((0..HOSTS).map(|from| (from, (from + HOSTS / 2) % HOSTS)))
 }
 
-/// Lets one direction of a cable die silently.
+/// Fails one direction of a cable silently.
 fn kill(scenario: &mut Scenario, name: &str, at_ps: u64) {
     let links = scenario.network.links_named(name).unwrap();
     let action = LinkAction::SilentDrop;
@@ -78,7 +80,7 @@ fn figures(scenario: &Scenario, balancer: BalancerKind) -> Figures {
     figures
 }
 
-/// Whether `ours` is at most so many per cent above `other`.
+/// Returns whether `ours` is at most `percent` above `other`.
 fn within(ours: u64, other: u64, percent: u64) -> bool {
     ours * 100 <= other * (100 + percent)
 }
@@ -110,18 +112,19 @@ fn few_entropy_values_cost_reps_little_and_ops_much() {
 }
 
 #[test]
-fn coarser_acks_cost_reps_its_edge_step_by_step() {
+fn the_lead_of_reps_decreases_with_coarser_acks() {
     let with = |ack_every, balancer| {
         let mut scenario = permutation();
         scenario.transport.ack_every = ack_every;
         figures(&scenario, balancer)
     };
-    // §4.5.1: ahead of OPS up to 8:1, and not any more at 16:1. At 8:1 the slowest flows are ahead by 0.3 % over 16 seeds, too little for four.
+    // §4.5.1: ahead of OPS up to 8:1, and no longer at 16:1. At 8:1 the slowest flows are ahead by
+    // 0.3 % over 16 seeds, which four do not show.
     let pairs = [1, 2, 4, 8, 16].map(|ack_every| (with(ack_every, Reps), with(ack_every, Ops)));
     assert!(pairs[..3].iter().all(|(reps, ops)| reps.max < ops.max), "{pairs:?}");
     assert!(pairs[..4].iter().all(|(reps, ops)| reps.mean < ops.mean), "{pairs:?}");
     assert!(within(pairs[4].0.max, pairs[4].1.max, 5), "{pairs:?}");
-    assert!(pairs.windows(2).all(|pair| within(pair[0].0.mean, pair[1].0.mean, 1)), "each costs something: {pairs:?}");
+    assert!(pairs.windows(2).all(|pair| within(pair[0].0.mean, pair[1].0.mean, 1)), "each ratio has a cost: {pairs:?}");
     // "In case of asymmetries or failures REPS does much better even at 16:1."
     let mut scenario = permutation();
     scenario.transport.ack_every = 16;
@@ -130,7 +133,8 @@ fn coarser_acks_cost_reps_its_edge_step_by_step() {
     assert!(2 * reps.max < ops.max, "{reps:?} against {ops:?}");
 }
 
-/// Leaf 0 sends and nobody sends to it, so that its uplinks carry data only: senders do not notice lost ACKs.
+/// Leaf 0 sends and receives nothing, so that its uplinks carry data only: senders do not notice
+/// lost ACKs.
 #[test]
 fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
     let own = (0..4).map(|from| (from, 28 + from));
@@ -140,24 +144,24 @@ fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
     let rto_ns = (scenario.flow_config(&scenario.paths(), Reps, Own::default(), [0, 31], 0).rto.min_ps / 1000) as i64;
     for seed in SEEDS {
         let result = run(&scenario, Reps, seed);
-        let last_drop_ns = (result.loss_duration_us.expect("something was dropped") * 1e3) as i64;
+        let last_drop_ns = (result.loss_duration_us.expect("a drop on the link") * 1e3) as i64;
         println!("last drop after {last_drop_ns} ns, timeout {rto_ns} ns");
         assert!(last_drop_ns <= rto_ns + 100_000);
         assert_eq!(result.engine_figures.freeze_entries, 4, "the hosts of leaf 0");
         let without = run(&scenario, RepsNoFreezing, seed);
-        assert!(without.loss_duration_us.unwrap() > result.loss_duration_us.unwrap(), "freezing is what does it");
+        assert!(without.loss_duration_us.unwrap() > result.loss_duration_us.unwrap(), "freezing is the cause");
     }
 }
 
-/// Host 0 keeps still, so that what is left of leaf 0's uplinks carries what leaf 0 sends.
+/// Host 0 is idle, so that leaf 0's remaining uplinks can carry all that leaf 0 sends.
 #[test]
-fn a_dead_cable_without_trimming_ruins_ops_and_hardly_touches_reps() {
+fn a_dead_cable_without_trimming_delays_ops_and_hardly_affects_reps() {
     let mut scenario = scenario((1..HOSTS).map(|from| (from, twin(from))));
     scenario.queue.trimming = false;
     let healthy = figures(&scenario, Reps);
     kill(&mut scenario, "leaf0->spine0", 0);
     let (reps, ops) = (figures(&scenario, Reps), figures(&scenario, Ops));
-    // Published: 202.9 us against 9,265.8 us.
+    // Published: 202.9 us compared with 9,265.8 us.
     assert!(within(reps.mean, healthy.mean, 4) && within(reps.max, healthy.max, 25), "{reps:?} against {healthy:?}");
     assert!(ops.max > 20 * reps.max, "{ops:?} against {reps:?}");
     let drops =
@@ -167,9 +171,10 @@ fn a_dead_cable_without_trimming_ruins_ops_and_hardly_touches_reps() {
     assert!(5 * reps < ops);
 }
 
-/// With all hosts sending the leaf's uplinks are short of a quarter, and nothing could be faster than four thirds of the time.
+/// With all hosts sending, the leaf lacks a quarter of its uplink capacity, so that the completion
+/// time is at least 4/3 of the normal one.
 #[test]
-fn a_leaf_short_of_an_uplink_uses_what_is_left() {
+fn a_leaf_with_a_failed_uplink_uses_the_others() {
     let mut scenario = permutation();
     scenario.queue.trimming = false;
     let healthy = figures(&scenario, Reps);

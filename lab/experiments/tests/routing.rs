@@ -10,8 +10,8 @@ use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Sim;
 
-/// Two of 16 links between leaves and spines are down from the beginning. The timeouts are long enough for all frames of a window to
-/// be lost and sent anew.
+/// Two of 16 links between leaves and spines are down from the start. The timeouts are long enough
+/// for a whole window to be lost and retransmitted.
 fn scenario(convergence: &str, switch: &str) -> Scenario {
     let text = format!(
         "name = \"routing\"\nseed = 4\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 2\n\
@@ -28,7 +28,8 @@ fn run(engine: &dyn Engine, scenario: &Scenario) -> RunResult {
     prepared.run(BalancerKind::Ops, 4, tell, &AtomicBool::new(false)).unwrap()
 }
 
-/// Frames that the links which are down lost, and the last time at which one did, in ps.
+/// Returns the number of frames lost on the links that are down, and the time of the last loss in
+/// ps.
 fn lost(result: &RunResult) -> (u64, u64) {
     let counters = result.ports.iter().map(|port| &port.counters);
     let down: u64 = counters.clone().map(spray_experiments::results::PortCounters::drops_link).sum();

@@ -1,4 +1,4 @@
-//! What theory says of schemes in switches holds (OFAN §6).
+//! Theoretical results about schemes in switches (OFAN §6).
 
 use spray_core::path::BalancerKind::{self, Ecmp, HostDr, Ops};
 use spray_experiments::scenario::{Document, Scenario};
@@ -6,24 +6,25 @@ use spray_experiments::sim::Simulation;
 use spray_experiments::workload::{Flow, Pattern};
 use spray_fabric::{Scheme, Switching};
 
-/// OFAN's setting (§5) with deep buffers: a random inter-pod permutation of `packets` packets a flow.
+/// Returns OFAN's setting (§5) with deep buffers: a random inter-pod permutation of `packets`
+/// packets per flow.
 fn scenario(packets: u64) -> Scenario {
     scenario_of(packets * 4_096, 4_096)
 }
 
-/// The same with `bytes` a flow, in packets with so much payload.
+/// As [`scenario`], with `bytes` per flow, in packets of this payload.
 fn scenario_of(bytes: u64, payload: u64) -> Scenario {
     let file = spray_test_support::root().join("tests/scenarios/ofan.toml");
     let mut document = Document::load(&file).unwrap();
     document.assign("workload.bytes", &bytes.to_string(), "bytes").unwrap();
     document.assign("transport.payload_bytes", &payload.to_string(), "payload_bytes").unwrap();
-    // Few ACKs: the theory is about data alone.
+    // Few ACKs: the theory considers data alone.
     document.assign("transport.ack_every", "64", "ack_every").unwrap();
     document.assign("queue.limit", "\"64 MB\"", "limit").unwrap();
     Scenario::read(&document).unwrap()
 }
 
-/// The largest queue in packets, averaged over seeds.
+/// Returns the maximum queue in packets, averaged over seeds.
 fn largest(scheme: Scheme, balancer: BalancerKind, packets: u64) -> f64 {
     const SEEDS: u64 = 3;
     let mut scenario = scenario(packets);
@@ -37,8 +38,9 @@ fn largest(scheme: Scheme, balancer: BalancerKind, packets: u64) -> f64 {
     (1..=SEEDS).map(one).sum::<f64>() / SEEDS as f64
 }
 
-/// The same flows, of which that of each host begins an eighth of a nanosecond after that of the one before: theorem 1 is about senders that stick
-/// to ports, and they do so as long as their frames come to a switch in the same order. Of equal times the order is drawn.
+/// Returns the same flows, each starting an eighth of a nanosecond after that of the previous host:
+/// in theorem 1 senders keep to ports, which they do while their frames arrive at a switch in the
+/// same order. The order of simultaneous frames is random.
 fn in_order(scenario: &Scenario, seed: u64) -> Scenario {
     let mut ordered = scenario.clone();
     let later = |flow: Flow| Flow { start_ps: flow.src as u64 * 125, ..flow };
@@ -46,15 +48,17 @@ fn in_order(scenario: &Scenario, seed: u64) -> Scenario {
     ordered
 }
 
-/// A full frame with the gap behind it.
+/// A full frame and the gap after it.
 const FRAME_BYTES: f64 = 4_178.0;
 
-/// By how much the largest queue grows when messages of `from` packets become four times as long.
+/// Returns the factor by which the maximum queue grows when messages of `from` packets become four
+/// times as long.
 fn growth(scheme: Scheme, balancer: BalancerKind, from: u64) -> f64 {
     largest(scheme, balancer, 4 * from) / largest(scheme, balancer, from)
 }
 
-/// Senders stick to ports while only data travels, which is for some 78 packets (OFAN appendix B): ACKs move the pointers too.
+/// Senders keep to ports while only data is in flight, for about 78 packets (OFAN appendix B): ACKs
+/// advance the pointers too.
 #[test]
 fn simple_round_robin_grows_with_the_message() {
     // OFAN §6.1, theorem 1.
@@ -92,7 +96,8 @@ fn destination_based_rotation_does_not_grow() {
     }
 }
 
-/// The payload, of powers of two, with which messages of so many bytes are done first, and the completion times in us.
+/// Returns the payload, of powers of two, with which messages of `bytes` complete first, and the
+/// completion times in us.
 fn best_payload(scheme: Scheme, balancer: BalancerKind, bytes: u64, payloads: &[u64]) -> (u64, Vec<f64>) {
     const SEEDS: u64 = 3;
     let time_us = |payload: &u64| {
@@ -108,9 +113,10 @@ fn best_payload(scheme: Scheme, balancer: BalancerKind, bytes: u64, payloads: &[
 }
 
 #[test]
-fn the_best_packet_grows_with_the_square_root_of_the_message() {
+fn the_best_packet_size_grows_with_the_square_root_of_the_message() {
     //= docs/specs/switching.md#SWC-40 the best packet size
-    // OFAN §8.1, theorem 5: a message sixteen times as long wants four times the payload.
+    // OFAN §8.1, theorem 5: for a message sixteen times as long, the optimal payload is four times
+    // as large.
     const SMALL: u64 = 256 << 10;
     let (small, small_us) = best_payload(Scheme::Ofan, Ecmp, SMALL, &[256, 512, 1_024, 2_048, 4_096, 8_192]);
     let (large, large_us) = best_payload(Scheme::Ofan, Ecmp, 16 * SMALL, &[1_024, 2_048, 4_096, 8_192, 16_384, 32_768]);

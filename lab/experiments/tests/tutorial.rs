@@ -1,4 +1,4 @@
-//! The table in `docs/tutorial.md` is that of the scenario's runs.
+//! The table in `docs/tutorial.md` is generated from the runs of its scenario.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{Spread, WorkloadSummary};
@@ -27,7 +27,7 @@ fn the_documentation_of_the_tutorial_has_its_runs() {
     }
 }
 
-/// The job's flows under a balancer, over the scenario's seeds.
+/// Returns the row of the job's flows with a balancer, over the scenario's seeds.
 fn row(scenario: &Scenario, balancer: BalancerKind) -> String {
     let simulation = Simulation::new(scenario);
     let job = |index: usize| {
@@ -35,7 +35,10 @@ fn row(scenario: &Scenario, balancer: BalancerKind) -> String {
         Ok::<_, String>(run.workloads().into_iter().find(|own| own.name == "job").unwrap())
     };
     let jobs = over_cores(scenario.seeds.len(), 2, job).unwrap();
-    assert!(jobs.iter().all(|job| job.flows.flows_completed == job.flows.flows_total), "times are no lower bounds");
+    assert!(
+        jobs.iter().all(|job| job.flows.flows_completed == job.flows.flows_total),
+        "times must not be lower bounds"
+    );
     let cell = |of: fn(&WorkloadSummary) -> Option<f64>| {
         let spread = Spread::of(&jobs.iter().filter_map(of).collect::<Vec<_>>());
         let [low, high] = spread.ci95.unwrap();

@@ -1,4 +1,5 @@
-//! Freezing without trimming, where recovery finds losses before their timeouts (REPS-27, RPP-10 to 12): on each failure, and on nothing else.
+//! Freezing without trimming, where losses are detected before their timeouts (REPS-27, RPP-10 to
+//! 12): after each failure, and in no other case.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,11 +11,12 @@ use spray_experiments::results::{EventRow, Summary};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
 
-/// Number of runs in a mean. Single runs of an incast differ by 2 %, means of 16 by less than 1 %.
+/// The number of runs in a mean. Single runs of an incast vary by 2 %, means of 16 by less than 1
+/// %.
 const SEEDS: u64 = 16;
 /// Time of a failure.
 const FAILS_AT_US: f64 = 300.0;
-/// Retransmission timeout of these connections.
+/// The retransmission timeout of these connections.
 const TIMEOUT_US: f64 = 143.0;
 const FABRIC: &str = "kind = 'leaf-spine', leaves = 2, spines = 4, hosts_per_leaf = 4, host_gbps = 100";
 const PERMUTATION: &str = "kind = 'cross-leaf-permutation', bytes = '16 MiB'";
@@ -32,7 +34,7 @@ fn run(scenario: &Scenario, balancer: BalancerKind, seed: u64) -> Summary {
     summary
 }
 
-/// Four connections cross each link of leaf 0, all eight each spine.
+/// Four connections use each link of leaf 0, all eight each spine.
 //= docs/specs/reps.md#REPS-27 evidence by EV
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
@@ -55,7 +57,7 @@ fn every_connection_that_loses_packets_on_a_failed_link_freezes() {
             let freezing = &summary.engine_figures;
             let place = format!("{balancer}, {event}, seed {seed}: {freezing:?}");
             assert!(summary.is_complete() && froze.len() == connections, "{place}: {froze:?}");
-            // Relative to the time that the failure lasts, four fifths of the run.
+            // Relative to the duration of the failure, four fifths of the run.
             assert!(summary.flows.resent_percent / 0.8 < 1.0, "{place}: {} %", summary.flows.resent_percent);
             if !half_lost {
                 assert_eq!((freezing.freeze_precision, freezing.freeze_recall), (Some(1.0), Some(1.0)), "{place}");
@@ -66,7 +68,8 @@ fn every_connection_that_loses_packets_on_a_failed_link_freezes() {
     }
 }
 
-/// Congestion, losses by chance and bursts of loss: nobody freezes, and completion times are those without freezing.
+/// Congestion, random losses and bursts of losses: no connection freezes, and completion times
+/// equal those without freezing.
 //= docs/specs/reps.md#REPS-27 evidence by EV
 #[test]
 fn nothing_else_freezes_a_connection() {

@@ -1,7 +1,8 @@
-//! Scenarios in which `reps-plus` is furthest behind, drawn at random and made small: how far it is behind the best of other balancers.
+//! Scenarios in which `reps-plus` is furthest behind, found at random and minimised: its ratio to
+//! the best of other balancers.
 //!
-//! The first line of each file in `worst/` has the ratios of the completion times' mean and of the largest, as [`behind`] gives them.
-//! `UPDATE_GOLDEN=1` writes what comes out.
+//! The first line of each file in `worst/` has the ratios of the mean and of the maximum completion
+//! times, as returned by [`behind`]. `UPDATE_GOLDEN=1` records them again.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,12 +11,13 @@ use spray_core::path::BalancerKind::{self, HostDr, Ops, Reps, RepsPlus};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{Simulation, over_cores};
 
-/// The balancers that are compared.
+/// The compared balancers.
 const ALL: [BalancerKind; 4] = [RepsPlus, Ops, Reps, HostDr];
-/// Number of runs of each; their mean is compared.
+/// The number of runs of each; their mean is compared.
 const SEEDS: usize = 10;
 
-/// The completion times' mean and the largest under `reps-plus`, each divided by that of the best of all that complete all flows.
+/// Returns the mean and the maximum completion time of `reps-plus`, each divided by that of the
+/// best balancer that completes all flows.
 fn behind(toml: &str) -> [f64; 2] {
     let scenario = Scenario::parse(Path::new("case.toml"), toml).unwrap();
     let simulation = Simulation::new(&scenario);
@@ -32,7 +34,7 @@ fn behind(toml: &str) -> [f64; 2] {
 }
 
 #[test]
-fn it_is_no_further_behind_than_it_was() {
+fn reps_plus_is_no_further_behind_than_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/worst");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

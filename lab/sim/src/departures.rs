@@ -57,9 +57,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a queue with departures as events.
+        /// Compared with a queue that has departures as events.
         #[test]
-        fn a_departure_that_is_settled_late_is_that_of_the_moment(
+        fn a_departure_computed_late_equals_that_at_its_time(
             frames in prop::collection::vec((0u64..300_000, 64u64..4_150), 1..300),
         ) {
             let (mut at_ps, mut free_ps) = (0, 0);
@@ -89,12 +89,12 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(departures.arrivals.len() <= 1, "nothing is kept that nobody asks about");
+            prop_assert!(departures.arrivals.len() <= 1, "records that are no longer needed are removed");
         }
     }
 
     #[test]
-    fn frames_that_never_arrive_are_forgotten() {
+    fn records_of_frames_that_never_arrive_are_removed() {
         let mut departures = Departures::default();
         for frame in 0..1_000 {
             departures.admit(frame * 100_000, 64, CABLE_PS);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_thread_that_has_panicked() {
+    fn threads_do_not_wait_for_one_that_has_panicked() {
         let barrier = WindowBarrier::new(2);
         let ended = std::thread::scope(|scope| {
             let waits = scope.spawn(|| barrier.wait(0, 1, 1));

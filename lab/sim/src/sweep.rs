@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_it() {
+    fn an_error_ends_the_sweep() {
         for threads in [1, 4] {
             let result = over_cores(1000, threads, |number| if number == 3 { Err(number) } else { Ok(()) });
             assert_eq!(result, Err(3));

@@ -1,4 +1,4 @@
-//! The simulator compared with closed formulas, and with itself.
+//! The simulator compared with closed formulas, and with itself at other thread counts and seeds.
 
 use proptest::prelude::*;
 use spray_core::flow::FlowConfig;
@@ -103,7 +103,7 @@ fn run(network: &Network, events: &[LinkEvent], flows: &[FlowSpec], balancer: Ba
 }
 
 #[test]
-fn a_flow_alone_takes_what_its_links_take() {
+fn a_single_flow_takes_the_time_of_its_links() {
     let network = leaf_spine(2, 2, 2);
     // The last packet is full, so that it takes as long as the others at every hop.
     for packets in [1, 2, 10, 140, 500] {
@@ -140,7 +140,7 @@ fn an_incast_drains_at_the_rate_of_its_last_link() {
 }
 
 #[test]
-fn a_slow_link_slows_what_waits_and_what_comes() {
+fn a_slow_link_delays_queued_and_new_frames() {
     let network = leaf_spine(2, 1, 2);
     let links = network.links_named("leaf0->spine0").unwrap();
     let half = |at_ps| LinkEvent {
@@ -175,7 +175,7 @@ fn triggers_start_flows_when_others_end() {
 }
 
 #[test]
-fn a_link_without_a_way_round_ends_the_connection_and_all_frames_are_accounted_for() {
+fn a_failure_without_alternative_ends_the_connection_and_frames_are_counted() {
     let network = leaf_spine(2, 1, 2);
     let links = network.links_named("leaf0->spine0").unwrap();
     let action = LinkAction::SilentDrop;
@@ -186,7 +186,7 @@ fn a_link_without_a_way_round_ends_the_connection_and_all_frames_are_accounted_f
 }
 
 #[test]
-fn sampling_changes_nothing_but_what_is_sampled() {
+fn sampling_does_not_change_results() {
     let network = leaf_spine(2, 2, 4);
     let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 200_000)).collect();
     let plain = run(&network, &[], &flows, BalancerKind::Ops, 5);
@@ -199,9 +199,9 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     assert!(plain.delivered.is_empty() && sampled.delivered.is_sorted());
 }
 
-/// Every packet of the first connections is counted once, by how its entropy value was chosen.
+/// Every packet of the first connections is counted once, by how its entropy value was selected.
 #[test]
-fn watched_connections_have_all_of_their_packets() {
+fn traced_connections_have_all_of_their_packets() {
     use spray_core::event::Choice;
     use spray_fabric::{BINS, WATCHED};
     let network = leaf_spine(2, 2, 5);
@@ -237,7 +237,7 @@ fn watched_connections_have_all_of_their_packets() {
         assert_eq!(found, choices, "{kind}");
     }
     let config = |_| flow_config(BalancerKind::Reps);
-    assert!(simulate(&spec(&network, &flows, &config), 1).unwrap().ev_lives.is_empty(), "nobody asked");
+    assert!(simulate(&spec(&network, &flows, &config), 1).unwrap().ev_lives.is_empty(), "not recorded");
 }
 
 proptest! {
@@ -246,7 +246,7 @@ proptest! {
     /// Every run asserts conservation. Regardless of link failures, completed flows are complete,
     /// and runs are reproducible.
     #[test]
-    fn runs_repeat_and_never_beat_their_links(
+    fn runs_are_reproducible_and_never_exceed_their_links(
         seed in 0u64..1000,
         kind in 0usize..3,
         hosts in 1usize..4,

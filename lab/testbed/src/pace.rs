@@ -161,16 +161,16 @@ mod tests {
             };
             return (rate, elapsed_ns as f64 / 1e9);
         }
-        unreachable!("the loop has no end");
+        unreachable!("the loop ends with a result");
     }
 
     #[test]
-    fn slow_machines_are_counted_for_longer() {
+    fn slow_machines_are_measured_for_longer() {
         for delay_ns in [0, 2 * S, 25 * S] {
             for look_ns in [2_000_000, 100_000_000] {
                 for (rate, most_s) in [(300_000, 0.6), (2_000, 0.9), (400, 3.0), (50, 21.0), (3, 21.0)] {
                     let (counted, seconds) = count(delay_ns, rate, look_ns);
-                    let of = counted.expect("something arrived") / rate as f64;
+                    let of = counted.expect("a measured rate") / rate as f64;
                     assert!((0.9..1.1).contains(&of), "{of} of {rate} packets/s after {delay_ns} ns");
                     assert!(seconds - delay_ns as f64 / 1e9 < most_s, "{seconds} s for {rate} packets/s");
                 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_carries_nothing_is_given_up_on() {
+    fn the_measurement_ends_on_a_machine_that_carries_nothing() {
         assert_eq!(count(u64::MAX, 1_000, 2_000_000), (None, 30.0));
         // It stops before there is enough to measure.
         let mut count = Count::new(0, PAYLOAD);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_ends_early_tells_what_it_can() {
+    fn a_burst_that_ends_early_gives_an_estimate_if_possible() {
         let mut count = Count::new(0, PAYLOAD);
         assert_eq!(count.end(), Counted::Nothing);
         count.on_report(S, 10 * u64::from(PAYLOAD));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_others_use_is_told_of() {
+    fn a_busy_machine_is_reported() {
         for (ran_ns, slower) in [(S, None), (S * 3 / 5, None), (S / 5, Some(5.0)), (S / 50, Some(50.0))] {
             assert_eq!(slower_than_alone(ran_ns, S), slower, "{ran_ns} ns");
         }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_run_takes_is_said_where_it_is_long_or_the_machine_busy() {
+    fn the_duration_of_a_run_is_reported_if_it_is_long_or_the_machine_busy() {
         const RUN_PS: u64 = 1_400_000_000;
         assert_eq!(expectation(RUN_PS, 500.0, None), None);
         let busy = expectation(RUN_PS, 500.0, Some(16.0)).unwrap();
@@ -220,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_much_slower_is_told_of_once() {
+    fn a_run_that_becomes_much_slower_is_reported_once() {
         let mut pace = Pace::new(100.0);
         let mut now_ps = 5;
-        // As planned, then nine times slower, then a hundred times.
+        // At the planned rate, then nine times slower, then a hundred times.
         let speeds = [vec![1; 40], vec![9; 40], vec![100; 40]].concat();
         let mut told = Vec::new();
         for (step, slower) in speeds.into_iter().enumerate() {

@@ -71,5 +71,5 @@ fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
     // Interfaces also count what the socket has no room for.
     assert!(veth >= stats.rx_lost() && stats.rx_lost() >= stats.fill_empty);
     assert_eq!(sent, received + veth + queue);
-    assert!(received < sent, "the flood was to be too much");
+    assert!(received < sent, "the flood must overload the receiver");
 }

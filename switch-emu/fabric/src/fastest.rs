@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::tests::{DRAGONFLY, PAIR};
 
-    /// The least time over all shortest paths, one by one.
+    /// Returns the minimum time over all shortest paths, one by one.
     fn plain_ps(network: &Network, routes: &ShortestPaths, from: usize, leaf: usize, bytes: u64) -> u64 {
         let over = |link: &u32| {
             let link = *link as usize;

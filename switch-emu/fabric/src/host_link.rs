@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_follow_each_other_at_the_rate_of_the_link() {
+    fn frames_are_spaced_by_the_rate_of_the_link() {
         let mut link = HostLink::new(400_000_000_000, 1_000_000);
         assert_eq!(link.send(0, 4_150), 83_000 + 1_000_000);
         assert_eq!(link.send(0, 64), 84_280 + 1_000_000);

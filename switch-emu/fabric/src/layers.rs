@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_called_by_the_switches_names() {
+    fn layers_are_named_after_their_switches() {
         let tree = FatTree::uniform([4, 2, 2, 4, 2], 100_000_000_000, 1).network();
         let expected = ["agg->core", "agg->tor", "core->agg", "host->tor", "tor->agg", "tor->host"];
         assert_eq!(layers(&tree), expected);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_say_nothing_become_numbers() {
+    fn names_without_a_common_part_become_numbers() {
         let mut network = LeafSpine::uniform([2, 2, 1], 100_000_000_000, 1).network();
         network.switches.iter_mut().enumerate().for_each(|(number, switch)| switch.name = format!("s{number}"));
         assert_eq!(layers(&network), ["host->tier0", "tier0->host", "tier0->tier1", "tier1->tier0"]);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_mean_links() {
+    fn names_match_links() {
         for (name, means, not) in [
             ("a->b", &["a->b"][..], &["b->a", "a->b#2", "a->c", "aa->b", "a->bb"][..]),
             ("a-b", &["a->b", "b->a"], &["a->b#2", "a->c"]),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_are_any_text() {
+    fn stars_match_any_text() {
         for (pattern, name, is_so) in [
             ("*", "", true),
             ("**", "x", true),

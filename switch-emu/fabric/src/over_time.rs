@@ -165,7 +165,7 @@ mod tests {
     use spray_pipeline::bins::Crossing;
     use std::cell::Cell;
 
-    /// 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
+    /// Returns 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
     fn scale() -> Scale {
         Scale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_has_the_bins_that_were_asked_for_up_to_its_end() {
+    fn a_short_run_has_the_configured_bins_up_to_its_end() {
         let arrivals = arrivals(&[(5, 10), (6, 5), (7, 1)]);
         let found = delivered(&scale(), arrivals.counted(), 9_500);
         assert_eq!(found, [(0, 0), (1_000, 10), (2_000, 15), (3_000, 16), (4_000, 16), (5_000, 16)]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_after_the_end_and_before_the_beginning_is_there() {
+    fn bytes_that_leave_before_the_start_or_after_the_end_are_included() {
         let mut bins = PortBins::<Cell<u64>>::empty(scale());
         for (came_ps, left_ps, bytes) in [(1_000, 4_000, 3), (6_000, 7_500, 5), (20_000, 28_000, 7)] {
             let crossing = Crossing { left_ps, waiting: bytes, bytes, ..Crossing::at(came_ps) };

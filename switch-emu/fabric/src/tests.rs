@@ -78,7 +78,8 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     let file = TopoFile::parse(TREE).unwrap();
     let network = file.network();
     network.check().unwrap();
-    // 4 pods of 2 leaves and 2 spines; 4 up a spine in bundles of 2 make 2 planes, times 2 spines a pod: 4 cores.
+    // 4 pods of 2 leaves and 2 spines; 4 uplinks per spine in bundles of 2 make 2 planes, times 2
+    // spines per pod: 4 cores.
     assert_eq!(network.switches.len(), 8 + 8 + 4);
     let compiled = compile(&network, 1, queue, &[]).unwrap();
     let groups = &compiled.routes[0].groups;
@@ -122,7 +123,7 @@ pub(crate) const DRAGONFLY: Dragonfly = Dragonfly {
 };
 
 #[test]
-fn a_dragonfly_joins_all_groups_alike_and_routes_minimally() {
+fn a_dragonfly_connects_all_groups_equally_and_routes_minimally() {
     let network = DRAGONFLY.network();
     network.check().unwrap();
     let group = |node| match node {
@@ -211,7 +212,7 @@ fn a_two_tier_file_is_a_leaf_spine() {
 }
 
 #[test]
-fn file_errors_name_the_line_and_what_is_allowed() {
+fn file_errors_name_the_line_and_the_allowed_values() {
     let cases = [
         ("nodes 16\nfoo 3\n", 2, "unknown key `foo`; allowed: nodes,"),
         ("nodes many\n", 1, "`nodes` needs one integer"),
@@ -239,7 +240,7 @@ fn file_errors_name_the_line_and_what_is_allowed() {
 }
 
 #[test]
-fn a_graph_without_sense_is_refused() {
+fn an_invalid_graph_is_rejected() {
     let mut network = Network::default();
     let (a, b, c) = (network.add_host("a"), network.add_host("b"), network.add_host("c"));
     let (s, t) = (network.add_switch("s", 0), network.add_switch("t", 0));
@@ -285,13 +286,13 @@ fn a_leaf_avoids_a_spine_that_lost_its_cable_to_the_other_leaf() {
     let network = PAIR.network();
     let events = [event(&network, "spine1->leaf1", 0, None, LinkAction::Down { convergence_ps: 0 })];
     let fabric = compile(&network, 1, queue, &events).unwrap();
-    assert_eq!(fabric.routes.len(), 1, "known from the start");
+    assert_eq!(fabric.routes.len(), 1, "present from the start");
     assert_eq!(fabric.routes[0].groups[0][7].len(), 3);
     assert_eq!(fabric.routes[0].groups[0][0].len(), 1);
 }
 
 #[test]
-fn overlapping_events_add_up() {
+fn overlapping_events_are_combined() {
     let network = PAIR.network();
     let events = [
         event(&network, "leaf0->spine0", 0, Some(30), LinkAction::Rate { ppm: 500_000 }),
@@ -333,7 +334,7 @@ fn too_many_changes_are_refused() {
 }
 
 #[test]
-fn hosts_own_links_change_as_ports_do() {
+fn hosts_links_change_like_ports() {
     let network = PAIR.network();
     let events = [event(&network, "h0-leaf0", 7, Some(9), LinkAction::SilentDrop)];
     let fabric = compile(&network, 1, queue, &events).unwrap();

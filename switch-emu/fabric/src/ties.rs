@@ -44,7 +44,7 @@ mod tests {
 
     //= docs/specs/emulation.md#EMU-9 ties
     #[test]
-    fn each_comes_first_as_often_as_any_other() {
+    fn each_is_first_equally_often() {
         for (seed, count, step) in [(1, 2, 336_000), (2, 2, 1), (3, 3, 1 << 20), (4, 8, 83_040), (5, 15, 4)] {
             let fair = TIMES as f64 / count as f64;
             // Four standard deviations of a binomial count.

@@ -71,7 +71,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
             let paths = ancestors.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
             assert_eq!(paths.len(), count);
             let all: HashSet<_> = paths.as_flattened().iter().collect();
-            assert!(all.len() >= 32.min(8 * count), "ways back: {all:?}");
+            assert!(all.len() >= 32.min(8 * count), "reverse paths: {all:?}");
             let leaf = network.leaf_of(from);
             let taken_by = |ev| ports(&fabric, leaf, from_ip, to_ip, ev, at_ps + 1);
             assert!(paths.iter().all(|path| path.iter().all(|ev| taken_by(*ev) == taken_by(path[0]))));
@@ -81,7 +81,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
             distinct.dedup();
             assert_eq!(distinct.len(), count, "{taken:?}");
             let lengths: Vec<_> = taken.iter().map(Vec::len).collect();
-            assert!(lengths.iter().all(|length| *length == lengths[0]), "whole ways");
+            assert!(lengths.iter().all(|length| *length == lengths[0]), "complete paths");
             //= docs/specs/host-dr.md#HDR-11 order of the list
             let first = |ports: &Vec<usize>| *ports.iter().find(|port| fabric.ports[**port].switch == leaf).unwrap();
             assert!(count < 2 || taken.windows(2).all(|pair| first(&pair[0]) != first(&pair[1])), "{taken:?}");
@@ -90,7 +90,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
 }
 
 #[test]
-fn every_path_has_a_value_and_no_two_have_the_same() {
+fn every_path_has_a_distinct_value() {
     //= docs/specs/host-dr.md#HDR-9 definition of a path
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     check(&leaf_spine(1), &[], 0, 0, 4, 4);
@@ -119,7 +119,7 @@ fn a_port_of_a_resilient_group_is_one_path() {
 }
 
 #[test]
-fn paths_are_known_whatever_switches_hash() {
+fn paths_are_predicted_for_every_hash_input() {
     //= docs/specs/switching.md#SWC-23 hash input
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for function in [HashFunction::Ideal, HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor] {

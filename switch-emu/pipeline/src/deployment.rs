@@ -198,7 +198,7 @@ mod tests {
     use crate::scheme::Scheme;
     use crate::scheme::tests::chassis::{Chassis, MACHINE};
 
-    /// However long the machine has been up.
+    /// Regardless of the machine's uptime.
     //= docs/specs/switch.md#SW-31 one clock
     #[test]
     fn time_begins_at_zero_on_every_machine() {
@@ -227,9 +227,10 @@ mod tests {
         assert_eq!(Cable::default().write(&mut frame[..11]), None);
     }
 
-    /// An interface of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
+    /// On a user-supplied interface a frame is for the fabric, the machine or the bridge; on one
+    /// created by the fabric always for the fabric.
     #[test]
-    fn frames_go_to_their_side() {
+    fn frames_are_dispatched_by_destination() {
         let given =
             Attachment { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let own = Attachment { given: 0, ..given };
@@ -246,10 +247,11 @@ mod tests {
         assert!(given.routes(&machine[..]) && !given.routes(&host[..]) && own.routes(&host[..]));
     }
 
-    /// Who is asked for by ARP: a host or somebody that nobody knows, or this machine, be it by its address or by its Ethernet address.
+    /// An ARP request is for another host, known or unknown, or for this machine, by its IP address
+    /// or by its Ethernet address.
     //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
-    fn questions_for_the_machine_go_to_its_kernel_and_others_to_their_hosts() {
+    fn arp_requests_for_the_machine_are_passed_to_its_kernel_and_others_to_hosts() {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let own = [2, 0, 0, 0, 0, 9];
         let given =
@@ -265,9 +267,10 @@ mod tests {
         assert_eq!([1, MACHINE].map(|last| side(own, last)), [Side::Kernel; 2]);
     }
 
-    /// From another box, only what it tells goes to the bridge; hosts' neighbours are asked there.
+    /// From another box, only control messages go to the bridge; neighbours of hosts are resolved
+    /// there.
     #[test]
-    fn frames_of_boxes_go_to_their_side() {
+    fn frames_of_boxes_are_dispatched_by_destination() {
         let cable = Attachment {
             switch: 0,
             own: NO_PORT,

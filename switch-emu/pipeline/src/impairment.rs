@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::hash;
 
-    /// What becomes of 100,000 frames.
+    /// Returns the impairments of 100,000 frames.
     fn frames(link: Impairment) -> Vec<Impaired> {
         let state = Cell::new(1);
         let random = || {
@@ -82,7 +82,7 @@ mod tests {
 
     //= docs/specs/switch.md#SW-29 impairments
     #[test]
-    fn delays_vary_evenly_to_either_side_and_are_never_negative() {
+    fn jitter_is_symmetric_and_delays_are_never_negative() {
         for (delay_ns, jitter_ns, least, most, mean) in
             [(5_000, 0, 5_000, 5_000, 5_000), (5_000, 2_000, 3_000, 7_000, 5_000), (0, 1_000, 0, 1_000, 250)]
         {
@@ -96,7 +96,7 @@ mod tests {
 
     //= docs/specs/switch.md#SW-29 impairments
     #[test]
-    fn shares_are_met_independently_and_what_overtakes_is_not_late() {
+    fn probabilities_are_independent_and_reordered_frames_are_not_delayed() {
         let link = Impairment {
             delay_ns: 1_000,
             reorder_ppm: 250_000,

@@ -107,9 +107,9 @@ mod tests {
     }
 
     proptest! {
-        /// Each field has its own bits, from the lowest up, and loses what does not fit.
+        /// Each field has separate bits, in order from the lowest, and is truncated to its width.
         #[test]
-        fn fields_have_their_bits(place: u32, marked: bool, trend: i32, note: u8) {
+        fn fields_have_separate_bits(place: u32, marked: bool, trend: i32, note: u8) {
             let word = Sample { place, marked, trend, note }.pack();
             prop_assert_eq!(word & 0xff_ffff, u64::from(place & 0xff_ffff));
             prop_assert_eq!(word >> 24 & 1, u64::from(marked));

@@ -45,7 +45,7 @@ fn fixed_point_rates_are_exact() {
 }
 
 #[test]
-fn changes_hold_from_their_time_on() {
+fn changes_apply_from_their_time() {
     let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
     let slow = |at_ps, rate_ppm| LinkChange { at_ps, state: LinkState { rate_ppm, ..LinkState::UP } };
     assert!(port.push(100_000_000_000, &slow(1_000_000, 500_000)));
@@ -58,9 +58,9 @@ fn changes_hold_from_their_time_on() {
     assert!(!full.push(1, &slow(u64::MAX - 1, 1)));
 }
 
-/// A change that comes while the port runs takes the place of what was to come, and any number of them fit.
+/// A change applied while the port runs replaces pending changes, and any number of changes fit.
 #[test]
-fn an_amended_port_is_as_it_was_until_then_and_keeps_the_change() {
+fn an_amended_port_changes_at_the_given_time() {
     let rate = 100_000_000_000;
     let mut port = PortConfig::new(rate, 0, &THRESHOLDS, OUTSIDE, 3_114);
     let slow = |at_ps, rate_ppm| LinkChange { at_ps, state: LinkState { rate_ppm, ..LinkState::UP } };
@@ -77,7 +77,8 @@ fn an_amended_port_is_as_it_was_until_then_and_keeps_the_change() {
     assert_eq!(delay(&fresh, 0), 16_000);
 }
 
-/// The share of marks over the length of the queue: DCQCN's curve, at Reunion's setting and at extremes of the scale.
+/// The share of marked frames by queue length: DCQCN's curve, with Reunion's setting and at
+/// extremes of the scale.
 //= docs/specs/switch.md#SW-10 marking
 #[test]
 fn marks_grow_to_the_probability_and_then_jump() {
@@ -106,10 +107,10 @@ fn marks_grow_to_the_probability_and_then_jump() {
     }
 }
 
-/// A port may hold `alpha` of what is free, and never more than is.
+/// A port may hold `alpha` times the free memory, and never more than the free memory.
 //= docs/specs/switch.md#SW-20 shared buffer
 #[test]
-fn a_shared_buffer_is_shared_by_what_is_free() {
+fn a_shared_buffer_is_limited_by_its_free_part() {
     let limit = |alpha_milli: u32, used, waiting| {
         let thresholds =
             Thresholds { limit_bytes: 900, shared_bytes: 1_000, alpha_ppm: 1_000 * alpha_milli, ..THRESHOLDS };
@@ -137,10 +138,10 @@ fn plain_frame(time_ps: u64) -> Frame {
     }
 }
 
-/// A link that flaps is out at the beginning of each cycle, counted from the change.
+/// A flapping link is down at the start of each cycle, counted from the change.
 //= docs/specs/switch.md#SW-7 losses of a link
 #[test]
-fn a_flapping_link_is_out_at_the_beginning_of_each_cycle() {
+fn a_flapping_link_is_down_at_the_start_of_each_cycle() {
     let thresholds = Thresholds { limit_bytes: 10_000, ..Thresholds::NONE };
     let mut port = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114);
     let flap = Some(Flap { period_ps: 1_000, down_ps: 300 });
@@ -155,24 +156,24 @@ fn a_flapping_link_is_out_at_the_beginning_of_each_cycle() {
     }
 }
 
-/// What a port does is told where the chassis counts it over time, and of a port that is left out nothing.
+/// The chassis reports the events of a port for its time series, and nothing of an excluded port.
 #[test]
-fn a_port_tells_where_it_is_asked_to() {
+fn a_port_reports_its_events_if_enabled() {
     for counts in [0, 1] {
-        let told = Cell::new(0);
+        let events = Cell::new(0);
         let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
         port.counts = counts;
         let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
-        // One frame passes, one has no hop left, and for one there is no room.
+        // One frame passes, one has an expired TTL, and one does not fit into the queue.
         for (len, ttl) in [(64, 64), (64, 1), (1_000, 64)] {
             let mut frame = Frame { len, ttl, ..plain_frame(0) };
-            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| told.set(told.get() + 1));
+            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| events.set(events.get() + 1));
         }
-        assert_eq!(told.get(), 3 * u32::from(counts));
+        assert_eq!(events.get(), 3 * u32::from(counts));
     }
 }
 
-/// A frame of data with a payload of 1,000 bytes from host 0 to host 3.
+/// Returns a data frame with a payload of 1,000 bytes from host 0 to host 3.
 fn data_frame(ttl: u8) -> Vec<u8> {
     let address = |host| Ipv4Addr::new(10, 0, 0, host).into();
     let envelope = Envelope {
@@ -193,14 +194,14 @@ fn data_frame(ttl: u8) -> Vec<u8> {
     frame
 }
 
-/// Where the TTL lies behind the Ethernet header.
+/// Offset of the TTL after the Ethernet header.
 const TTL: usize = 14 + 8;
 
-/// Between two pods a frame crosses five switches, so four links, and the host takes it over the fifth.
+/// Between two pods a frame crosses five switches, so four links; the host emulates the fifth.
 //= docs/specs/switch.md#SW-2 a chassis of switches
 //= docs/specs/switch.md#SW-13 virtual time after a port
 #[test]
-fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
+fn a_frame_crosses_three_tiers_and_has_no_time_if_it_had_none() {
     for (virtual_time_ps, links) in [(5_000_000, 4), (0, 5)] {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let frame = data_frame(64);
@@ -216,11 +217,12 @@ fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
     }
 }
 
-/// Between two pods a frame that goes hop by hop returns before three switches, with the number of the next one. It comes out as one that
-/// crosses all of them at once, and so do the counters.
+/// Between two pods a frame that goes hop by hop returns before three switches, with the number of
+/// the next one. The resulting frame and the counters are those of a frame that crosses all
+/// switches at once.
 //= docs/specs/switch.md#SW-32 hop by hop
 #[test]
-fn a_frame_that_goes_hop_by_hop_comes_out_as_one_that_crosses_all_switches_at_once() {
+fn hop_by_hop_gives_the_same_frame_as_all_switches_at_once() {
     let [whole, hops] = [0, 1].map(|hop_by_hop| {
         let mut chassis = Chassis::three_tiers(Scheme::Ecmp);
         chassis.globals.hop_by_hop = hop_by_hop;
@@ -243,11 +245,12 @@ fn a_frame_that_goes_hop_by_hop_comes_out_as_one_that_crosses_all_switches_at_on
     assert_eq!(counted(&hops), counted(&whole));
 }
 
-/// A frame that is routed has a TTL less for every port, but not for its host's own link; one that is switched keeps the one that it has.
+/// A routed frame loses one TTL at every port except the host's own link; a switched frame keeps
+/// its TTL.
 //= docs/specs/switch.md#SW-25 deployed fabrics
 //= docs/specs/switch.md#SW-26 user-supplied interfaces
 #[test]
-fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
+fn the_ttl_of_a_routed_frame_is_decremented_that_of_a_switched_one_is_not() {
     for (is_routed, ttl, after) in [(true, 64, Some(59)), (false, 64, Some(64)), (true, 5, None), (false, 1, Some(1))] {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let mut frame = data_frame(ttl);
@@ -258,24 +261,24 @@ fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
         assert_eq!(verdict, after.map_or(expired, |_| to_host), "{is_routed} {ttl}");
         assert_eq!(frame[TTL], after.unwrap_or(ttl));
         let links = (due_ps - 7_000_000) / LATENCY_PS;
-        assert_eq!(links, if after.is_some() { 6 } else { 5 }, "it is held until it has passed them");
+        assert_eq!(links, if after.is_some() { 6 } else { 5 }, "it is delayed until it has crossed them");
     }
 }
 
-/// Random decisions depend on all of what they are made of.
+/// Random decisions depend on all of their inputs.
 //= docs/specs/switch.md#SW-8 random decisions
 #[test]
-fn another_frame_time_port_or_seed_has_another_fate() {
-    let fate = port::share(1, 2, 3, 4);
+fn another_frame_time_port_or_seed_has_another_random_decision() {
+    let decision = port::share(1, 2, 3, 4);
     for bit in 0..64 {
-        assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), fate);
-        assert_ne!(port::share(1, 2, 3, 4 ^ 1 << bit), fate);
-        assert_ne!(port::share(1 ^ 1 << (bit % 32), 2, 3, 4), fate);
-        assert_ne!(port::share(1, 2, 3 ^ 1 << (bit % 32), 4), fate);
+        assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), decision);
+        assert_ne!(port::share(1, 2, 3, 4 ^ 1 << bit), decision);
+        assert_ne!(port::share(1 ^ 1 << (bit % 32), 2, 3, 4), decision);
+        assert_ne!(port::share(1, 2, 3 ^ 1 << (bit % 32), 4), decision);
     }
 }
 
-/// A frame 128 slots behind the newest one still passes, and is counted.
+/// A frame 128 slots behind the newest one passes, and is counted.
 //= docs/specs/virtual-queue.md#VQ-8 stale frames
 #[test]
 fn a_frame_that_comes_too_late_is_counted() {
@@ -289,7 +292,7 @@ fn a_frame_that_comes_too_late_is_counted() {
 }
 
 #[test]
-fn frames_lost_at_a_port_are_those_of_all_causes() {
+fn lost_frames_of_a_port_are_the_sum_of_all_causes() {
     let lost = PortCounters::<u64> {
         drops_queue: 1,
         drops_down: 2,

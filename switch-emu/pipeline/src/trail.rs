@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_goes_on_where_it_was() {
+    fn a_stored_trail_continues() {
         let (one, other) = (Trail::<Cell<u64>>::default(), Trail::<Cell<u64>>::default());
         let packet = PacketFields { number: 11, stamp_ps: 12, hops: 13, is_ack: true };
         one.begin(7, true, &Key { addresses: 1, ports: 2, label: 3 }, &packet);

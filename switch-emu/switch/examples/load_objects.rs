@@ -1,4 +1,5 @@
-//! Loads every program of the objects in a folder, as the kernel's verifier sees them: `load_objects FOLDER` (as root).
+//! Loads every program of the objects in a folder with the kernel's verifier: `load_objects FOLDER`
+//! (as root).
 
 use std::path::Path;
 use std::process::ExitCode;

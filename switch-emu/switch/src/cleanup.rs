@@ -69,9 +69,9 @@ mod tests {
         }
     }
 
-    /// The process id in the name is of no live process.
+    /// The process id in the name is not that of a running process.
     #[test]
-    fn a_namespace_is_dead_when_nobody_holds_it() {
+    fn a_namespace_without_a_lock_is_a_leftover() {
         if !spray_test_support::has_root() {
             return;
         }
@@ -80,7 +80,7 @@ mod tests {
         assert!(!leftovers().contains(&name), "locked");
         assert!(try_lock(&path(&name)).is_none());
         drop(held);
-        // As a killed process leaves it.
+        // The state after the process is killed.
         fs::write(path(&name), "").unwrap();
         netns::bind_new(&path(&name)).unwrap();
         assert!(leftovers().contains(&name), "not locked");
@@ -88,7 +88,7 @@ mod tests {
         assert!(!leftovers().contains(&name));
     }
 
-    /// In a new mount namespace, whose folder of namespaces is no mount yet.
+    /// In a new mount namespace, in which the folder of namespaces is not yet a mount.
     #[test]
     fn a_namespace_is_removed_after_ip_netns_has_added_one() {
         if !spray_test_support::has_root() {
@@ -110,7 +110,7 @@ mod tests {
 
     /// `clean` waits while a namespace has a name but no lock.
     #[test]
-    fn a_namespace_in_the_making_is_not_dead() {
+    fn a_namespace_during_creation_is_not_a_leftover() {
         if !spray_test_support::has_root() {
             return;
         }
@@ -120,7 +120,7 @@ mod tests {
         fs::write(path(&name), "").unwrap();
         let looks = std::thread::spawn(leftovers);
         std::thread::sleep(std::time::Duration::from_millis(50));
-        assert!(!looks.is_finished(), "it looks while a namespace is made");
+        assert!(!looks.is_finished(), "it did not wait for the lock");
         fs::remove_file(path(&name)).unwrap();
         drop(making);
         assert!(!looks.join().unwrap().contains(&name));

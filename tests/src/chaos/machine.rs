@@ -1,4 +1,4 @@
-//! What goes wrong on the machine: processes, processors, memory, the disk.
+//! Faults of the machine: processes, processors, memory, the disk.
 
 use std::fs;
 use std::io::Write;
@@ -15,17 +15,17 @@ use crate::chaos::transfers::Logged;
 use crate::chaos::{Event, Kind};
 use crate::running::Running;
 
-/// Memory that the receiver may still take, in bytes.
+/// Bytes of memory that the receiver may allocate in addition.
 const MORE_MEMORY: u64 = 24 << 20;
-/// What the disk holds, in MiB.
+/// The size of the disk in MiB.
 const DISK_MIB: u32 = 200;
 
-/// A disk for the receiver, its group of processes, and processes that want the processors.
+/// A disk and a cgroup for the receiver, and processes that load the processors.
 pub struct Machine {
     disk: PathBuf,
     group: Option<Group>,
     busy: Vec<Running>,
-    /// An event of this episode may have had a process killed.
+    /// Whether an event of this episode may have killed a process.
     pub may_kill: bool,
 }
 
@@ -40,20 +40,21 @@ impl Machine {
         machine
     }
 
-    /// Where the receiver writes.
+    /// Returns the folder to which the receiver writes.
     pub fn inbox(&self) -> PathBuf {
         self.disk.join("in")
     }
 
-    /// Sends a signal to a process that runs.
+    /// Sends a signal to a process if it is running.
     pub fn signal(process: &mut Logged, signal: Signal) {
-        // One that has ended waits for its parent: its number is no other's.
+        // A process that has ended is a zombie until its parent waits for it, so its number is not
+        // reused.
         if process.process.is_running() {
             kill(Pid::from_raw(process.pid() as i32), signal).unwrap();
         }
     }
 
-    /// Has an event of the machine begin; others are none of its business.
+    /// Starts an event of the machine; ignores others.
     pub fn begin(&mut self, event: &Event, mut receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
         use Signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP};
         let (process, signal) = match event.kind {
@@ -69,29 +70,29 @@ impl Machine {
                 (receiver, SIGCONT)
             }
             Kind::InterfaceRemoved if PORTS[event.port].side == 1 => (receiver, SIGCONT),
-            Kind::ProcessorsBusy => return self.be_busy(),
+            Kind::ProcessorsBusy => return self.load_processors(),
             Kind::MemoryTight => return self.limit_memory(receiver),
             Kind::DiskFull => return self.fill(),
             _ => return,
         };
-        // An early SIGINT ends a process before it handles it.
+        // An early SIGINT ends a process before its handler is installed.
         self.may_kill |= matches!(signal, SIGKILL | SIGINT);
         let Some(process) = process else { return };
         Self::signal(process, signal);
         if event.ends_receiver() {
-            // Its successor is not to meet it.
+            // The process must end before its successor starts.
             Self::signal(process, SIGCONT);
             process.process.end();
         }
     }
 
-    /// Undoes an event of the machine.
+    /// Reverts an event of the machine.
     pub fn end(&mut self, event: &Event, receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
-        let goes_on =
+        let resume =
             |process: Option<&mut Logged>| process.into_iter().for_each(|it| Self::signal(it, Signal::SIGCONT));
         match event.kind {
-            Kind::ReceiverStopped => goes_on(receiver),
-            Kind::SenderStopped => goes_on(sender),
+            Kind::ReceiverStopped => resume(receiver),
+            Kind::SenderStopped => resume(sender),
             Kind::ProcessorsBusy => self.busy.clear(),
             Kind::MemoryTight => self.group.iter().for_each(|group| group.limit(None)),
             Kind::DiskFull => drop(fs::remove_file(self.filler())),
@@ -99,8 +100,8 @@ impl Machine {
         }
     }
 
-    /// Undoes whatever is left of events.
-    pub fn mend<'a>(&mut self, processes: impl Iterator<Item = &'a mut Logged>) {
+    /// Reverts all events.
+    pub fn repair<'a>(&mut self, processes: impl Iterator<Item = &'a mut Logged>) {
         processes.for_each(|process| Self::signal(process, Signal::SIGCONT));
         self.busy.clear();
         self.group.iter().for_each(|group| group.limit(None));
@@ -111,14 +112,14 @@ impl Machine {
         self.disk.join("filler")
     }
 
-    /// Fills the disk until nothing more goes there.
+    /// Fills the disk completely.
     fn fill(&self) {
         let mut filler = fs::File::create(self.filler()).unwrap();
         let chunk = vec![1; 64 << 10];
         while filler.write(&chunk).is_ok_and(|written| written > 0) {}
     }
 
-    fn be_busy(&mut self) {
+    fn load_processors(&mut self) {
         for _ in 0..4 {
             let mut command = Command::new("sh");
             command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
@@ -136,12 +137,12 @@ impl Machine {
     }
 }
 
-/// Detaches the programs of a process that runs and has some.
+/// Detaches the programs of a process if it is running.
 fn detach(process: Option<&mut Logged>) {
     if let Some(process) = process
         && process.process.is_running()
     {
-        // It may end in this moment.
+        // The process may end in between.
         let _ = detach_programs(process.pid());
     }
 }
@@ -152,14 +153,14 @@ impl Drop for Machine {
     }
 }
 
-/// A group of processes with a limit of memory.
+/// A cgroup with a memory limit.
 struct Group {
     folder: PathBuf,
     limit: &'static str,
 }
 
 impl Group {
-    /// `None` where the machine does not let us make one.
+    /// Returns `None` if the machine does not allow one.
     fn new() -> Option<Self> {
         let name = format!("spray-chaos-{}", std::process::id());
         let hierarchies = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
@@ -176,15 +177,15 @@ impl Group {
     }
 
     fn take(&self, process: u32) {
-        // It may end in this moment.
+        // The process may end in between.
         let _ = fs::write(self.folder.join("cgroup.procs"), process.to_string());
     }
 
-    /// Limits it to so much, or to nothing.
+    /// Limits the memory to `bytes`, or removes the limit.
     fn limit(&self, bytes: Option<u64>) {
         let most = if self.limit == "memory.max" { "max" } else { "-1" };
         let text = bytes.map_or(most.into(), |bytes| bytes.to_string());
-        // What it has already may not fit.
+        // Fails if the group already uses more.
         let _ = fs::write(self.folder.join(self.limit), text);
     }
 }

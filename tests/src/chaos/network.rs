@@ -1,14 +1,14 @@
-//! The network of a run, what can go wrong with it, and how it is mended.
+//! The network of a run, its faults, and their repair.
 
 use std::process::Command;
 
-use crate::routers::{Meddling, Routers};
+use crate::routers::{Interference, Routers};
 
 use crate::chaos::port::{PORTS, Port};
 use crate::chaos::{Event, Kind};
 use crate::namespaces_of;
 
-/// Its MTU, and that of the event.
+/// The usual MTU, and that of the event.
 const MTU: u32 = 1500;
 const SMALLER_MTU: u32 = 1000;
 
@@ -24,25 +24,26 @@ impl Network {
         Self { routers }
     }
 
-    /// Runs commands of a shell at a host. Returns what failed: an interface may be gone by another event.
+    /// Runs shell commands at a host. Returns those that failed: another event may have removed an
+    /// interface.
     fn at_host(&self, side: usize, script: &str) -> Result<(), String> {
         let mut shell = Command::new("sh");
         shell.args(["-ec", script]);
         let output = self.routers.run_in(side, || shell.output()).unwrap().unwrap();
-        let said = spray_test_support::text(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(format!("`{script}`: {said}")) }
+        let stderr = spray_test_support::text(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(format!("`{script}`: {stderr}")) }
     }
 
     fn at_gateway(&self, side: usize, script: &str) -> Result<(), String> {
         self.routers.at_gateway(side, script).map_err(|error| error.to_string())
     }
 
-    /// Has an event of the network begin; others are none of its business. What cannot be done, since another event has taken away
-    /// what it is done to, is left undone.
+    /// Starts an event of the network; ignores others. Fails if another event has removed the
+    /// object that it changes.
     pub fn begin(&self, event: &Event) -> Result<(), String> {
         let Port { side, interface, gateway, address, bits, .. } = PORTS[event.port];
         let spine = event.spine;
-        let meddle = |meddling| self.routers.meddle(spine, meddling).map_err(|error| error.to_string());
+        let interfere = |interference| self.routers.interfere(spine, interference).map_err(|error| error.to_string());
         let lossy = |spine, rate, loss| self.routers.set_spine(spine, rate, loss).map_err(|error| error.to_string());
         match event.kind {
             Kind::InterfaceDown => self.at_host(side, &format!("ip link set {interface} down")),
@@ -66,13 +67,13 @@ impl Network {
             Kind::AllLossy => (0..Routers::SPINES).try_for_each(|spine| lossy(spine, Routers::RATE_BPS, 0.1)),
             Kind::SpineSilent => lossy(spine, Routers::RATE_BPS, 1.0),
             Kind::SpineSlow => lossy(spine, Routers::RATE_BPS / 10, 0.0),
-            Kind::SpineRepeats => meddle(Meddling::Repeats(0.3)),
-            Kind::SpinePauses => meddle(Meddling::Pauses { every_ms: 100, for_ms: 40 }),
+            Kind::SpineRepeats => interfere(Interference::Repeats(0.3)),
+            Kind::SpinePauses => interfere(Interference::Pauses { every_ms: 100, for_ms: 40 }),
             _ => Ok(()),
         }
     }
 
-    /// Undoes an event of the network.
+    /// Reverts an event of the network.
     pub fn end(&self, event: &Event) -> Result<(), String> {
         match event.kind {
             Kind::InterfaceDown
@@ -80,7 +81,7 @@ impl Network {
             | Kind::InterfaceRemoved
             | Kind::MtuSmaller
             | Kind::AddressRemoved
-            | Kind::HostRouteRemoved => self.mend(&PORTS[event.port]),
+            | Kind::HostRouteRemoved => self.repair(&PORTS[event.port]),
             Kind::LeafRouteRemoved
             | Kind::SpineWithdrawn
             | Kind::SpineFlaps
@@ -89,19 +90,19 @@ impl Network {
             | Kind::SpineSilent
             | Kind::SpineSlow
             | Kind::SpineRepeats
-            | Kind::SpinePauses => self.mend_spines(),
+            | Kind::SpinePauses => self.repair_spines(),
             _ => Ok(()),
         }
     }
 
-    /// Mends everything.
-    pub fn mend_all(&self) {
-        let mended = PORTS.iter().try_for_each(|port| self.mend(port)).and_then(|()| self.mend_spines());
-        mended.unwrap_or_else(|error| panic!("the network cannot be mended: {error}"));
+    /// Repairs everything.
+    pub fn repair_all(&self) {
+        let repaired = PORTS.iter().try_for_each(|port| self.repair(port)).and_then(|()| self.repair_spines());
+        repaired.unwrap_or_else(|error| panic!("the network cannot be repaired: {error}"));
     }
 
-    /// Makes what a port lacks.
-    fn mend(&self, port: &Port) -> Result<(), String> {
+    /// Restores the missing configuration of a port.
+    fn repair(&self, port: &Port) -> Result<(), String> {
         let Port { side, interface, gateway, address, router, bits, metric } = port;
         let leaf = namespaces_of(std::process::id()).into_iter().find(|name| name.ends_with(&format!("leaf{side}")));
         let leaf = leaf.ok_or("the leaf has no namespace")?;
@@ -117,7 +118,7 @@ impl Network {
         self.at_host(*side, &format!("{own}\n{route}"))
     }
 
-    fn mend_spines(&self) -> Result<(), String> {
+    fn repair_spines(&self) -> Result<(), String> {
         let up: String = (0..Routers::SPINES).map(|spine| format!("ip link set up{spine} up\n")).collect();
         (0..2).try_for_each(|side| self.at_gateway(side, &up))?;
         self.routers.heal().map_err(|error| error.to_string())

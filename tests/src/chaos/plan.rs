@@ -1,69 +1,69 @@
-//! What happens when: a list that a seed and a length determine.
+//! The schedule of events, determined by a seed and a duration.
 
 use rand_core::RngCore;
 use spray_core::rng::{self, Rng};
 
 use crate::chaos::port::PORTS;
 
-/// What can happen.
+/// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A host's interface is set down, and up again later.
     InterfaceDown,
-    /// The router's side goes down: the host's interface has no carrier.
+    /// The router's side of the link goes down: the host's interface has no carrier.
     CarrierLost,
-    /// It is deleted while a process uses it, and made again.
+    /// The interface is deleted while a process uses it, and created again.
     InterfaceRemoved,
-    /// It has another MTU for a while.
+    /// The interface temporarily has a smaller MTU.
     MtuSmaller,
-    /// It loses its address.
+    /// The interface loses its address.
     AddressRemoved,
-    /// Somebody detaches the XDP program of the process that uses it.
+    /// The XDP program of the process that uses the interface is detached.
     ProgramOff,
-    /// Its router has another Ethernet address from now on, and says so.
+    /// The router permanently changes its Ethernet address, and announces it.
     RouterMoved,
     /// The host has no route.
     HostRouteRemoved,
     /// The sender's leaf has no route to the receiver.
     LeafRouteRemoved,
-    /// Routing avoids a spine.
+    /// Routing excludes a spine.
     SpineWithdrawn,
     /// A leaf's link to a spine goes down and up several times.
     SpineFlaps,
     /// A spine loses frames at random.
     SpineLossy,
-    /// All spines do.
+    /// All spines lose frames at random.
     AllLossy,
-    /// A spine loses everything, and tells nobody.
+    /// A spine loses everything, and routing does not detect it.
     SpineSilent,
     /// A spine has a tenth of its rate.
     SpineSlow,
-    /// A spine sends frames twice.
+    /// A spine duplicates frames.
     SpineRepeats,
     /// A spine loses everything in parts of each period.
     SpinePauses,
     /// The receiver gets SIGKILL, and is started again.
     ReceiverKilled,
-    /// The same by SIGINT.
+    /// The receiver gets SIGINT, and is started again.
     ReceiverInterrupted,
-    /// It stands still: SIGSTOP, later SIGCONT.
+    /// The receiver gets SIGSTOP, and SIGCONT later.
     ReceiverStopped,
     /// A sender gets SIGKILL.
     SenderKilled,
-    /// The same by SIGINT.
+    /// A sender gets SIGINT.
     SenderInterrupted,
-    /// It stands still: SIGSTOP, later SIGCONT.
+    /// A sender gets SIGSTOP, and SIGCONT later.
     SenderStopped,
-    /// Other processes want the processors.
+    /// Other processes load the processors.
     ProcessorsBusy,
-    /// The receiver may have little more memory than it has.
+    /// The receiver may allocate little more memory than it has.
     MemoryTight,
     /// The disk that the receiver writes to is full.
     DiskFull,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 26] = [
         Self::InterfaceDown,
         Self::CarrierLost,
@@ -94,23 +94,23 @@ impl Kind {
     ];
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// What.
+    /// Its kind.
     pub kind: Kind,
-    /// When, after the beginning of its episode.
+    /// Its start, relative to that of the episode.
     pub after_ms: u64,
-    /// For how long.
+    /// Its duration.
     pub for_ms: u64,
-    /// Of which of the interfaces, or which sender.
+    /// The index of the interface or of the sender.
     pub port: usize,
-    /// Of which spine.
+    /// The number of the spine.
     pub spine: usize,
 }
 
 impl Event {
-    /// Whether the receiver ends by it.
+    /// Returns whether the event ends the receiver.
     pub fn ends_receiver(&self) -> bool {
         match self.kind {
             Kind::ReceiverKilled | Kind::ReceiverInterrupted => true,
@@ -120,21 +120,22 @@ impl Event {
     }
 }
 
-/// Events beside transfers; then everything is mended and looked at.
+/// Events during transfers, after which everything is repaired and checked.
 #[derive(Clone, Debug)]
 pub struct Episode {
-    /// How many were before.
+    /// The number of previous episodes.
     pub number: u64,
-    /// A few.
+    /// The events, a few.
     pub events: Vec<Event>,
 }
 
-/// Events of an episode.
+/// The maximum number of events per episode.
 const MOST: usize = 3;
-/// How long an episode takes besides its events, about: what failed is sent again.
+/// The approximate duration of an episode without its events, including the repetition of failed
+/// transfers.
 const REST_MS: u64 = 3_000;
 
-/// The list for a run of so many seconds. All kinds come before one comes again.
+/// Returns the episodes of a run of this duration. Every kind occurs before one is repeated.
 pub fn episodes(seed: u64, seconds: u64) -> Vec<Episode> {
     let mut rng = rng::stream(seed, 0);
     let (mut all, mut left, mut ms) = (Vec::new(), Vec::new(), 0);
@@ -147,13 +148,13 @@ pub fn episodes(seed: u64, seconds: u64) -> Vec<Episode> {
     all
 }
 
-/// The next event, of a kind that is left of this round.
+/// Returns the next event, of a kind that remains in this round.
 fn event(left: &mut Vec<Kind>, rng: &mut Rng) -> Event {
     if left.is_empty() {
         *left = Kind::ALL.into();
     }
     let kind = left.swap_remove(rng::below(left.len(), rng));
-    // One in four lasts longer than the timeout of the transfers.
+    // A quarter of the events last longer than the timeout of the transfers.
     let for_ms = match rng.next_u32() % 4 {
         0 => 4_000 + rng::below(2_000, rng),
         1 => 1_000 + rng::below(1_500, rng),
@@ -175,7 +176,7 @@ mod tests {
     use super::{Kind, episodes};
 
     #[test]
-    fn a_seed_repeats_its_list_and_two_minutes_hold_every_kind() {
+    fn a_seed_determines_the_list_and_two_minutes_include_every_kind() {
         let list = |seed| format!("{:?}", episodes(seed, 120));
         assert!(list(7) == list(7) && list(7) != list(8));
         let all: BTreeSet<Kind> = episodes(1, 120).iter().flat_map(|it| &it.events).map(|event| event.kind).collect();

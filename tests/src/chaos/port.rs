@@ -2,23 +2,23 @@
 
 use crate::routers::Routers;
 
-/// An interface of a host, and its router's toward it.
+/// An interface of a host, and the corresponding one of its router.
 #[derive(Debug)]
 pub struct Port {
-    /// 0 sends, 1 receives.
+    /// The host: 0 sends, 1 receives.
     pub side: usize,
-    /// The host's interface.
+    /// The name of the host's interface.
     pub interface: &'static str,
     pub gateway: &'static str,
-    /// Its address with the length of its network.
+    /// The interface's address with the prefix length.
     pub address: &'static str,
     pub router: &'static str,
-    /// The length of the network of both, and what the host's default route says besides.
+    /// The prefix length of both, and further arguments of the host's default route.
     pub bits: u8,
     pub metric: &'static str,
 }
 
-/// The sender's two interfaces, and the receiver's.
+/// The two interfaces of the sender, and the one of the receiver.
 pub const PORTS: [Port; 3] = [
     Port {
         side: 0,

@@ -1,4 +1,4 @@
-//! A run: transfers and events at the same time, and what must hold after each episode.
+//! A run: concurrent transfers and events, and the checks after each episode.
 #![expect(clippy::disallowed_methods, reason = "events happen to real processes at real times")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,42 +8,46 @@ use std::time::{Duration, Instant};
 use spray_core::rng::{self, Rng};
 use spray_test_support::Folder;
 
+use crate::bpf_objects::BpfObjects;
 use crate::chaos::machine::Machine;
 use crate::chaos::network::Network;
 use crate::chaos::port::PORTS;
 use crate::chaos::transfers::{Logged, Transfer, names};
 use crate::chaos::{Episode, Event, Kind};
-use crate::remains::Remains;
 use crate::running::{PATIENCE, wait_until};
 use crate::{namespaces_of, spray};
 
-/// How long either side waits for the other, in seconds.
+/// The timeout of both commands, in seconds.
 const TIMEOUT: &str = "3";
-/// Of a sender, and of a receiver with two transfers: rings and programs included.
+/// The maximum memory of a sender, and of a receiver with two transfers, including rings and
+/// programs.
 const MOST_MEMORY_KIB: u64 = 128 << 10;
-/// Where so many transfers of an episode have failed, no other is begun: all are sent again.
+/// After this number of failed transfers in an episode no further one is started, because all are
+/// repeated.
 const MOST_FAILED: usize = 3;
-/// What may end a process: done, failed, refused, interrupted.
+/// The valid exit codes of a process: completed, failed, rejected, interrupted.
 const CODES: [i32; 4] = [0, 1, 2, 130];
 
-/// What a run came to.
+/// The figures of a run.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Events by kind, and of these how many could not happen, as another had taken away what they happen to.
+    /// Events by kind, and how many of these failed because another event had removed the object
+    /// that they change.
     pub events: BTreeMap<Kind, [u64; 2]>,
-    /// Transfers that the sender reported as delivered, those that it reported as failed, and those of killed senders.
+    /// Transfers that the sender reported as delivered, those that it reported as failed, and those
+    /// of killed senders.
     pub transfers: [u64; 3],
-    /// Of those that were not reported as delivered: how often all had arrived nevertheless.
+    /// The number of transfers not reported as delivered that had arrived completely.
     pub arrived_unreported: u64,
-    /// The most memory of a sender and of a receiver, in KiB.
+    /// The maximum memory of a sender and of a receiver, in KiB.
     pub memory_kib: [u64; 2],
-    /// What the last receiver had after each of its episodes, in KiB.
+    /// The memory of the last receiver after each of its episodes, in KiB.
     pub idle_kib: Vec<u64>,
-    /// Receivers that were started.
+    /// The number of receivers that were started.
     pub receivers: u64,
-    /// Errors of senders and receivers, and how many ended so.
+    /// The errors of senders and receivers, and their numbers.
     pub errors: BTreeMap<String, u64>,
-    /// BPF programs, maps and links that were held.
+    /// The number of BPF programs, maps and links that processes held.
     pub held: [usize; 3],
 }
 
@@ -55,29 +59,29 @@ pub struct Run {
     key: String,
     inbox: PathBuf,
     receiver: Option<Logged>,
-    /// Descriptors and threads of the receiver before its first transfer.
+    /// The numbers of descriptors and threads of the receiver before its first transfer.
     idle: [usize; 2],
     senders: [Option<(Logged, Transfer)>; 2],
-    /// Transfers of this episode that are over, and not reported as delivered.
-    undone: Vec<(usize, Transfer)>,
-    /// What the last sender said that failed.
-    last_said: String,
+    /// Ended transfers of this episode that were not reported as delivered.
+    undelivered: Vec<(usize, Transfer)>,
+    /// The output of the last sender that failed.
+    last_output: String,
     rng: Rng,
     begun: u64,
-    remains: Remains,
+    bpf_objects: BpfObjects,
     figures: Figures,
 }
 
 impl Run {
-    /// Makes all that is needed, and starts the receiver.
+    /// Creates the network and the files, and starts the receiver.
     pub fn new(seed: u64) -> Self {
-        let (remains, folder, network) = (Remains::before(), Folder::new(), Network::new());
+        let (bpf_objects, folder, network) = (BpfObjects::before(), Folder::new(), Network::new());
         let machine = Machine::new(&folder);
         let (key, inbox) = (folder.join("key"), machine.inbox());
         assert!(spray().args(["keygen", &key]).output().unwrap().status.success());
         let (rng, figures) = (rng::stream(seed, 1), Figures::default());
-        let (senders, undone, receiver) = (Default::default(), Vec::new(), None);
-        let (idle, begun, last_said) = ([0; 2], 0, String::new());
+        let (senders, undelivered, receiver) = (Default::default(), Vec::new(), None);
+        let (idle, begun, last_output) = ([0; 2], 0, String::new());
         let mut run = Self {
             network,
             machine,
@@ -87,18 +91,19 @@ impl Run {
             receiver,
             idle,
             senders,
-            undone,
-            last_said,
+            undelivered,
+            last_output,
             rng,
             begun,
-            remains,
+            bpf_objects,
             figures,
         };
         run.receive();
         run
     }
 
-    /// Has the events of an episode happen while both interfaces send; then mends everything, and checks what must hold.
+    /// Runs the events of an episode while both interfaces send; then repairs everything, and
+    /// checks the invariants.
     pub fn episode(&mut self, episode: &Episode) {
         let begins = episode.events.iter().map(|event| (event.after_ms, true, event));
         let ends = episode.events.iter().map(|event| (event.after_ms + event.for_ms, false, event));
@@ -108,29 +113,29 @@ impl Run {
         let begun = Instant::now();
         for (at, begins, event) in steps {
             while begun.elapsed() < Duration::from_millis(at) {
-                self.go_on();
+                self.start_transfers();
                 std::thread::sleep(Duration::from_millis(10));
             }
             if begins { self.begin(event) } else { self.end(event) }
         }
-        self.mend();
+        self.repair();
         self.settle();
         self.assert_delivered_in_the_end();
         self.assert_receiver_is_as_it_was();
     }
 
-    /// Ends everything, and checks that nothing is left.
+    /// Ends all processes, and checks that nothing is left.
     pub fn finish(mut self) -> Figures {
-        let receiver = self.receiver.as_mut().expect("the receiver of a mended network");
+        let receiver = self.receiver.as_mut().expect("the receiver of a repaired network");
         Machine::signal(receiver, nix::sys::signal::Signal::SIGINT);
-        assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.said());
-        self.remains.note(std::process::id());
-        let Self { network, machine, remains, mut figures, .. } = self;
+        assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.stderr());
+        self.bpf_objects.note(std::process::id());
+        let Self { network, machine, bpf_objects, mut figures, .. } = self;
         drop((network, machine));
-        remains.assert_gone();
+        bpf_objects.assert_gone();
         assert_eq!(namespaces_of(std::process::id()), [""; 0]);
-        figures.held = remains.counts();
-        assert!(figures.held.iter().all(|&held| held > 0), "nothing was noted");
+        figures.held = bpf_objects.counts();
+        assert!(figures.held.iter().all(|&held| held > 0), "nothing was recorded");
         figures
     }
 
@@ -156,26 +161,27 @@ impl Run {
         }
     }
 
-    /// Undoes whatever is left of events; the receiver runs again.
-    fn mend(&mut self) {
+    /// Reverts all events; restarts the receiver if necessary.
+    fn repair(&mut self) {
         let senders = self.senders.iter_mut().flatten().map(|(sender, _)| sender);
-        self.machine.mend(self.receiver.iter_mut().chain(senders));
-        self.network.mend_all();
+        self.machine.repair(self.receiver.iter_mut().chain(senders));
+        self.network.repair_all();
         self.receive();
-        let receiver = self.receiver.as_mut().expect("it was started");
-        assert!(receiver.process.is_running(), "no receiver starts in a mended network: {}", receiver.said());
+        let receiver = self.receiver.as_mut().expect("a started receiver");
+        assert!(receiver.process.is_running(), "no receiver starts in a repaired network: {}", receiver.stderr());
     }
 
-    /// Starts the receiver if none runs at the address that is sent to: one that was started without it has another.
+    /// Starts the receiver unless one is running at the destination address; one that was started
+    /// without this interface has another address.
     fn receive(&mut self) {
         if let Some(mut receiver) = self.receiver.take() {
-            let listens = receiver.said().contains(&format!(" as {}\n", PORTS[2].address));
+            let listens = receiver.stderr().contains(&format!(" as {}\n", PORTS[2].address));
             if listens && receiver.process.is_running() {
                 self.receiver = Some(receiver);
                 return;
             }
             Machine::signal(&mut receiver, nix::sys::signal::Signal::SIGINT);
-            self.over(&mut receiver);
+            self.check_exit(&mut receiver);
         }
         let mut command = spray();
         command.args(["recv", "--keep", "--out"]).arg(&self.inbox);
@@ -204,11 +210,11 @@ impl Run {
         self.senders[lane] = Some((sender, transfer));
     }
 
-    /// Looks at what runs, and starts the next transfer where one has ended.
-    fn go_on(&mut self) {
+    /// Checks the processes, and starts the next transfer where one has ended.
+    fn start_transfers(&mut self) {
         self.watch();
         for lane in 0..2 {
-            let failed = self.undone.iter().filter(|(of, _)| *of == lane).count();
+            let failed = self.undelivered.iter().filter(|(of, _)| *of == lane).count();
             if self.senders[lane].is_none() && failed < MOST_FAILED {
                 self.begun += 1;
                 let transfer = Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng);
@@ -217,12 +223,12 @@ impl Run {
         }
     }
 
-    /// Notes memory and BPF objects, and takes the senders that have ended.
+    /// Records memory and BPF objects, and handles the senders that have ended.
     fn watch(&mut self) {
         for lane in 0..2 {
             let Some((mut sender, transfer)) = self.senders[lane].take() else { continue };
             self.figures.memory_kib[0] = self.figures.memory_kib[0].max(sender.process.kib("VmHWM:"));
-            self.remains.note(sender.pid());
+            self.bpf_objects.note(sender.pid());
             match sender.process.is_running() {
                 true => self.senders[lane] = Some((sender, transfer)),
                 false => self.sent(lane, &mut sender, transfer),
@@ -230,7 +236,7 @@ impl Run {
         }
         if let Some(receiver) = &self.receiver {
             self.figures.memory_kib[1] = self.figures.memory_kib[1].max(receiver.process.kib("VmHWM:"));
-            self.remains.note(receiver.pid());
+            self.bpf_objects.note(receiver.pid());
         }
         let most = self.figures.memory_kib;
         assert!(most.iter().all(|&kib| kib <= MOST_MEMORY_KIB), "sender and receiver have {most:?} KiB");
@@ -238,105 +244,119 @@ impl Run {
 
     /// Checks a transfer after its sender has ended.
     fn sent(&mut self, lane: usize, sender: &mut Logged, transfer: Transfer) {
-        match self.over(sender) {
+        match self.check_exit(sender) {
             Some(0) => {
-                assert!(transfer.is_in(&self.inbox), "{} was reported as delivered: {}", transfer.name, sender.said());
+                assert!(
+                    transfer.is_in(&self.inbox),
+                    "{} was reported as delivered: {}",
+                    transfer.name,
+                    sender.stderr()
+                );
                 self.figures.transfers[0] += 1;
                 transfer.remove(&self.inbox);
             }
             code => {
                 self.figures.transfers[if code.is_some() { 1 } else { 2 }] += 1;
-                self.last_said = sender.said();
-                self.undone.push((lane, transfer));
+                self.last_output = sender.stderr();
+                self.undelivered.push((lane, transfer));
             }
         }
     }
 
-    /// What must hold of a process that has ended. Returns its exit code, if no signal ended it.
-    fn over(&mut self, process: &mut Logged) -> Option<i32> {
-        let (status, said) = (process.process.end(), process.said());
-        assert!(!said.contains("panicked"), "{said}");
+    /// Checks a process that has ended. Returns its exit code, unless a signal ended it.
+    fn check_exit(&mut self, process: &mut Logged) -> Option<i32> {
+        let (status, stderr) = (process.process.end(), process.stderr());
+        assert!(!stderr.contains("panicked"), "{stderr}");
         let Some(code) = status.code() else {
-            assert!(self.machine.may_kill, "{status}: {said}");
+            assert!(self.machine.may_kill, "{status}: {stderr}");
             return None;
         };
-        assert!(CODES.contains(&code), "{code}: {said}");
+        assert!(CODES.contains(&code), "{code}: {stderr}");
         if code != 0 {
-            let error =
-                said.lines().rfind(|line| line.starts_with("spray: ")).unwrap_or_else(|| panic!("no error: {said}"));
-            assert!(code == 130 || says_what_to_do(error), "it says not what to do: {said}");
+            let error = stderr
+                .lines()
+                .rfind(|line| line.starts_with("spray: "))
+                .unwrap_or_else(|| panic!("no error: {stderr}"));
+            assert!(code == 130 || has_remedy(error), "the error has no remedy: {stderr}");
             let plain: String = error.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).collect();
             *self.figures.errors.entry(plain).or_default() += 1;
         }
         Some(code)
     }
 
-    /// Waits until all senders have ended, and checks what is there of what they did not deliver.
+    /// Waits until all senders have ended, and checks the received part of undelivered transfers.
     fn settle(&mut self) {
         wait_until("the senders to end", || {
             self.watch();
             self.senders.iter().all(Option::is_none)
         });
-        for (_, transfer) in &self.undone {
+        for (_, transfer) in &self.undelivered {
             transfer.assert_nothing_partial_in(&self.inbox);
             self.figures.arrived_unreported += u64::from(transfer.is_in(&self.inbox));
         }
     }
 
-    /// In the mended network, what failed arrives when it is sent again, and so does something new. Nothing else is left there.
+    /// Checks that in the repaired network failed transfers are delivered when repeated, that new
+    /// ones are too, and that no other file is left.
     fn assert_delivered_in_the_end(&mut self) {
-        let undone = std::mem::take(&mut self.undone);
+        let undelivered = std::mem::take(&mut self.undelivered);
         let fresh = (0..2).map(|lane| {
             self.begun += 1;
             (lane, Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng))
         });
-        let all: Vec<_> = fresh.collect::<Vec<_>>().into_iter().chain(undone).collect();
+        let all: Vec<_> = fresh.collect::<Vec<_>>().into_iter().chain(undelivered).collect();
         for (lane, transfer) in all {
             self.begun += 1;
             transfer.remove_arrived(&self.inbox);
             self.send(lane, transfer);
             self.settle();
-            let heard = || self.receiver.as_ref().map(Logged::said);
-            assert!(self.undone.is_empty(), "it fails in a mended network: {}; {:?}", self.last_said, heard());
+            let receiver_output = || self.receiver.as_ref().map(Logged::stderr);
+            assert!(
+                self.undelivered.is_empty(),
+                "it fails in a repaired network: {}; {:?}",
+                self.last_output,
+                receiver_output()
+            );
         }
         assert_eq!(names(&self.inbox), BTreeSet::new(), "nothing else is left");
     }
 
     fn assert_receiver_is_as_it_was(&mut self) {
-        let receiver = self.receiver.as_mut().expect("it runs");
+        let receiver = self.receiver.as_mut().expect("a running receiver");
         let [most, mut now] = [self.idle; 2];
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE && (now[0] > most[0] || now[1] > most[1] || begun.elapsed() < LOOK) {
-            std::thread::sleep(LOOK);
+        while begun.elapsed() < PATIENCE && (now[0] > most[0] || now[1] > most[1] || begun.elapsed() < POLL_INTERVAL) {
+            std::thread::sleep(POLL_INTERVAL);
             now = counts(receiver);
         }
-        assert!(receiver.process.is_running(), "it ended: {}", receiver.said());
+        assert!(receiver.process.is_running(), "it ended: {}", receiver.stderr());
         self.figures.idle_kib.push(receiver.process.kib("VmRSS:"));
         assert!(now[0] <= most[0] && now[1] <= most[1], "it has {now:?} descriptors and threads, and had {most:?}");
     }
 }
 
-/// How often it is looked what a receiver has.
-const LOOK: Duration = Duration::from_millis(20);
+/// The interval at which a receiver's resources are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Descriptors and threads.
+/// Returns the numbers of descriptors and threads.
 fn counts(process: &Logged) -> [usize; 2] {
     ["fd", "task"].map(|of| process.count(of))
 }
 
-/// Those of a receiver that waits for its first transfer, once its threads have begun.
+/// Returns these numbers for a receiver that waits for its first transfer, after its threads have
+/// started.
 fn idle(receiver: &Logged) -> [usize; 2] {
     let (mut last, mut same) = ([0; 2], 0);
     while same < 10 {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         let now = counts(receiver);
         (last, same) = (now, if now == last { same + 1 } else { 0 });
     }
     last
 }
 
-/// Whether an error says more than that something failed: a command, a setting or what to do about it, what the system said, or that each
-/// file was told before.
-fn says_what_to_do(error: &str) -> bool {
+/// Returns whether an error states more than that something failed: a command, a setting, a remedy,
+/// the system's error, or that each file was reported before.
+fn has_remedy(error: &str) -> bool {
     [";", "`", "--", "(os error ", "files and folders were not sent"].iter().any(|part| error.contains(part))
 }

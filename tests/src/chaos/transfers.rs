@@ -1,4 +1,4 @@
-//! What is sent, who sends it, and whether it is there.
+//! The transferred files and folders, the processes that send them, and checks of their arrival.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,17 +11,17 @@ use spray_core::rng::{self, Rng};
 use crate::running::{Running, content, wait_until};
 use crate::spray;
 
-/// A file or a folder to be sent.
+/// A file or a folder to send.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     pub source: PathBuf,
     pub name: String,
-    /// How fast.
+    /// The options for its rate or balancer.
     rate: &'static [&'static str],
 }
 
 impl Transfer {
-    /// Makes it in a folder: a file of up to 20 MiB, or a folder of some hundred small files.
+    /// Creates it in a folder: a file of up to 20 MiB, or a folder of up to 250 small files.
     pub fn new(folder: &Path, name: String, rng: &mut Rng) -> Self {
         let source = folder.join(&name);
         if rng.next_u32().is_multiple_of(3) {
@@ -38,19 +38,19 @@ impl Transfer {
         Self { source, name, rate: rates[rng::below(rates.len(), rng)] }
     }
 
-    /// The arguments of `spray send` besides the interface.
+    /// Returns the command `spray send` without interface and destination.
     pub fn command(&self) -> Command {
         let mut command = spray();
         command.arg("send").arg(&self.source).args(self.rate);
         command
     }
 
-    /// Whether all of it is in a folder, under its name, as it was sent.
+    /// Returns whether it is complete and unchanged in a folder, under its name.
     pub fn is_in(&self, folder: &Path) -> bool {
         missing(&self.source, &folder.join(&self.name)) == Ok(0)
     }
 
-    /// What is in a folder under a final name is as it was sent, as far as it is there.
+    /// Checks that files with their final names in a folder are unchanged; some may be missing.
     pub fn assert_nothing_partial_in(&self, folder: &Path) {
         missing(&self.source, &folder.join(&self.name)).unwrap_or_else(|path| panic!("{path} is not what was sent"));
     }
@@ -60,7 +60,7 @@ impl Transfer {
         remove(&arrived.join(&self.name));
     }
 
-    /// Removes what has arrived of it: a receiver replaces no file.
+    /// Removes its received files, because a receiver does not overwrite files.
     pub fn remove_arrived(&self, arrived: &Path) {
         let path = arrived.join(&self.name);
         if path.exists() {
@@ -83,7 +83,8 @@ fn make_tree(folder: &Path, rng: &mut Rng) {
     }
 }
 
-/// How many files and folders of `sent` are not at `there`; names one that is there and differs, or that nobody sent.
+/// Returns the number of files and folders of `sent` that are missing at `there`, or the name of
+/// one that differs or was not sent.
 fn missing(sent: &Path, there: &Path) -> Result<usize, String> {
     if !there.exists() {
         return Ok(1);
@@ -102,13 +103,13 @@ fn missing(sent: &Path, there: &Path) -> Result<usize, String> {
     names.iter().map(|name| missing(&sent.join(name), &there.join(name))).sum()
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 pub fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     entries.map(|name| name.into_string().unwrap()).collect()
 }
 
-/// A process that writes what it says into a file: nobody need read along.
+/// A process with a file as standard error, so that its output need not be read concurrently.
 pub struct Logged {
     pub process: Running,
     log: PathBuf,
@@ -125,16 +126,16 @@ impl Logged {
         self.process.0.id()
     }
 
-    pub fn said(&self) -> String {
+    pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
 
-    /// Waits until it says so, or has ended.
+    /// Waits until the output contains `words`, or the process has ended.
     pub fn until(&mut self, words: &str) {
-        wait_until(words, || self.said().contains(words) || !self.process.is_running());
+        wait_until(words, || self.stderr().contains(words) || !self.process.is_running());
     }
 
-    /// Its descriptors, or its threads.
+    /// Returns the number of its descriptors or threads.
     pub fn count(&self, of: &str) -> usize {
         fs::read_dir(format!("/proc/{}/{of}", self.pid())).map_or(0, Iterator::count)
     }

@@ -1,4 +1,5 @@
-//! What a transfer does to the packets of others: the time that small datagrams take through the same routers meanwhile.
+//! The effect of a transfer on other packets: the latency of small datagrams through the same
+//! routers.
 #![expect(clippy::disallowed_methods, reason = "how long datagrams take is what is measured")]
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -13,35 +14,35 @@ use spray_switch::RunError;
 use super::{Condition, Contender, Ended, Transfer, transfer};
 
 const PORT: u16 = 5002;
-/// Between two datagrams.
+/// The interval between two datagrams.
 const SPACING: Duration = Duration::from_millis(2);
-/// No datagram waits longer in the routers' queues.
+/// The maximum delay in the routers' queues.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// How long datagrams took one way during the middle half of a transfer.
+/// One-way delays of datagrams during the middle half of a transfer.
 #[derive(Clone, Debug)]
 pub struct Latency {
-    /// Of each that arrived, the shortest first.
+    /// The delays of those that arrived, in ascending order.
     pub took: Vec<Duration>,
-    /// How many were sent.
+    /// The number of datagrams sent.
     pub sent: usize,
-    /// What the transfer came to.
+    /// The result of the transfer.
     pub transfer: Transfer,
 }
 
 impl Latency {
-    /// The time within which a share of those that arrived did, in ms; `None` when none arrived.
+    /// Returns a quantile of the delays in ms; `None` if none arrived.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let place = (self.took.len().checked_sub(1)? as f64 * share).round() as usize;
         self.took.get(place).map(|took| took.as_secs_f64() * 1e3)
     }
 }
 
-/// Transfers the file at `path`. From a quarter of it to three quarters a datagram of 64 bytes goes every 2 ms, each from another source port, so that
-/// they are spread over all spines.
+/// Transfers the file at `path`. From a quarter of it to three quarters a datagram of 64 bytes is
+/// sent every 2 ms, each from another source port, so that they are spread over all spines.
 ///
 /// # Errors
-/// When the routers cannot be changed, a program does not start, or a datagram cannot be sent.
+/// If the routers cannot be changed, a program does not start, or a datagram cannot be sent.
 pub fn latency(routers: &Routers, spray: &Path, path: &Path, contender: &Contender) -> Result<Latency, RunError> {
     let failed = |error| RunError::io("datagrams beside a transfer", error);
     routers.heal()?;

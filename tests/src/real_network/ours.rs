@@ -1,4 +1,4 @@
-//! Two transfers of `spray send` over the same routers: who gets how much.
+//! Two concurrent transfers of `spray send` over the same routers, and the rates of both.
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 use std::path::Path;
@@ -10,16 +10,17 @@ use spray_switch::RunError;
 use super::{Out, PATIENCE, receiver, sender};
 use crate::running::Running;
 
-/// They share the network before they are measured.
+/// The time before the transfers are measured, in which their rates converge.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// Transfers the file at `path` twice at once, from two interfaces of the sending host; the second was given to `routers` before
-/// ([`Routers::add_interface`]). Returns the rates of their packets while both transfer, in Mb/s with all headers; `None` when one did not end well, or
-/// one of them ended before it could be measured.
+/// Transfers the file at `path` twice at the same time, from two interfaces of the sending host;
+/// the second must have been added to `routers` ([`Routers::add_interface`]). Returns the rates of
+/// their packets while both transfer, in Mb/s with all headers; `None` if one failed, or ended
+/// before it could be measured.
 ///
 /// # Errors
-/// When a program does not start, or a counter cannot be read.
-pub fn two_of_ours(routers: &Routers, spray: &Path, path: &Path) -> Result<Option<[f64; 2]>, RunError> {
+/// If a program does not start, or a counter cannot be read.
+pub fn two_transfers(routers: &Routers, spray: &Path, path: &Path) -> Result<Option<[f64; 2]>, RunError> {
     let failed = |error| RunError::io("running spray", error);
     routers.heal()?;
     let out = Out::new().map_err(failed)?;
@@ -29,10 +30,10 @@ pub fn two_of_ours(routers: &Routers, spray: &Path, path: &Path) -> Result<Optio
     let start = |interface, file| sender(routers, spray, file, interface, &[]);
     let mut senders = [start(Routers::INTERFACE, path)?, start(Routers::SECOND, &other)?];
     std::thread::sleep(SETTLING);
-    let (before, since) = (routers.arrived()?, Instant::now());
+    let (before, since) = (routers.received_bytes()?, Instant::now());
     let mut during = None;
     while senders.iter_mut().all(Running::is_running) && since.elapsed() < PATIENCE {
-        during = Some((routers.arrived()?, since.elapsed().as_secs_f64()));
+        during = Some((routers.received_bytes()?, since.elapsed().as_secs_f64()));
         std::thread::sleep(Duration::from_millis(20));
     }
     let ended_well = senders.iter_mut().map(Running::end).all(|status| status.success());

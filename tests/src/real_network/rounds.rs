@@ -1,8 +1,8 @@
-//! One figure of several rounds.
+//! A figure over several rounds.
 
 use core::fmt;
 
-/// A figure of each round; `None` where a transfer did not end well.
+/// The figure of each round; `None` if the transfer failed.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds(Vec<Option<f64>>);
 
@@ -12,7 +12,8 @@ impl Rounds {
         self.0.push(figure);
     }
 
-    /// The median, or the mean of the two in the middle; 0 where one of these did not end well, and without rounds.
+    /// Returns the median, or the mean of the two in the middle; 0 if one of these failed, and
+    /// without rounds.
     pub fn median(&self) -> f64 {
         self.middle().unwrap_or_default()
     }
@@ -36,8 +37,8 @@ impl FromIterator<Option<f64>> for Rounds {
     }
 }
 
-/// The median, and of more than one round the least and the most: `191 (19–191)`; `-` for a transfer that did not end well. A precision counts
-/// the digits behind the point.
+/// Formats the median, and for several rounds the minimum and maximum: `191 (19–191)`; `-` for a
+/// failed transfer. The precision is the number of decimals.
 impl fmt::Display for Rounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(0);
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_told_by_their_median_and_spread() {
+    fn rounds_are_formatted_as_median_and_range() {
         let rounds = |figures: &[Option<f64>]| figures.iter().copied().collect::<Rounds>();
         assert_eq!(rounds(&[Some(191.2), Some(19.0), Some(191.4)]).to_string(), "191 (19–191)");
         assert_eq!(rounds(&[None, Some(183.0), Some(185.0)]).to_string(), "183 (-–185)");

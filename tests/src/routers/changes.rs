@@ -1,4 +1,4 @@
-//! What goes on in the network while a transfer runs.
+//! Changes of the network while a transfer runs.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Runs `work` on a thread until it returns, which it does soon after the flag is set.
+    /// Runs `work` on a thread until it returns, shortly after the flag is set.
     fn start(child: Option<Child>, work: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -33,19 +33,20 @@ impl Changes {
 impl Drop for Changes {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        // The thread owns the input of the command, which ends with it.
+        // The thread owns the standard input of the command, which ends when this is closed.
         let _ = self.thread.take().map(JoinHandle::join);
         let _ = self.child.as_mut().map(Child::wait);
     }
 }
 
 impl Routers {
-    /// The routing table of a spine that leads everything into what delays it. Empty, it changes nothing.
+    /// The routing table of a router that leads packets to the device that delays them. Empty, it
+    /// has no effect.
     pub(super) const DELAYS: u32 = 7;
 
-    /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::rate_bps`] until the
-    /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
-    /// rate stays.
+    /// Switches the rate of every spine toward the receiver between a half and one and a half of
+    /// [`Routers::rate_bps`] until the returned value is dropped. Each spine switches every 12 ms,
+    /// one after the other, so that paths differ in delay while the mean rate is constant.
     pub fn jitter(&self) -> Result<Changes, RunError> {
         let (queue, mut fast) = (self.queue, [false; Self::SPINES]);
         self.change("tc", Duration::from_millis(12 / Self::SPINES as u64), move |step| {
@@ -56,30 +57,32 @@ impl Routers {
         })
     }
 
-    /// Five times a second has the sender's leaf choose another spine for every five-tuple, until the returned value is dropped.
+    /// Five times a second makes the sender's leaf select another spine for every five-tuple, until
+    /// the returned value is dropped.
     pub fn reroute(&self) -> Result<Changes, RunError> {
         let turned = |step: usize| (0..Self::SPINES).map(move |spine| (spine + step) % Self::SPINES);
         self.change("ip", Duration::from_millis(200), move |step| Self::routes(0, turned(step)))
     }
 
-    /// Has packets through a spine take so much longer, in both directions, until the returned value is dropped. They are late by up to
-    /// a quarter of a millisecond more, and keep their order.
+    /// Delays packets through a spine, in both directions, until the returned value is dropped. The
+    /// delay varies by up to a quarter of a millisecond, and packets keep their order.
     pub fn delay(&self, spine: usize, by: Duration) -> Result<Changes, RunError> {
         delay(&self.spines[spine], by)
     }
 
-    /// As [`Routers::delay`], what comes from the sending host's first interface. Once for these routers.
+    /// As [`Routers::delay`], for packets from the sending host's first interface. At most once for
+    /// these routers.
     pub fn delay_first(&self, by: Duration) -> Result<Changes, RunError> {
         super::run_in(&self.leaves[0], &format!("ip rule add iif {} lookup {}", Self::GATEWAY, Self::DELAYS))?;
         delay(&self.leaves[0], by)
     }
 
-    /// As [`Routers::delay`], what comes from the sending host's second interface.
+    /// As [`Routers::delay`], for packets from the sending host's second interface.
     pub fn delay_second(&self, by: Duration) -> Result<Changes, RunError> {
         delay(&self.leaves[0], by)
     }
 
-    /// Gives `program` of iproute2 a line every so often at the sender's leaf.
+    /// Passes lines to `program` of iproute2 at the sender's leaf at regular intervals.
     fn change(
         &self,
         program: &str,
@@ -104,7 +107,7 @@ impl Routers {
     }
 }
 
-/// Delays what a router's rules lead into [`Routers::DELAYS`].
+/// Delays the packets that a router's rules send to [`Routers::DELAYS`].
 fn delay(router: &Namespace, by: Duration) -> Result<Changes, RunError> {
     let open = || -> std::io::Result<Tun> {
         let tun = Tun::open("far", 1)?.remove(0);
@@ -113,15 +116,15 @@ fn delay(router: &Namespace, by: Duration) -> Result<Changes, RunError> {
     };
     let tun = router.run(open)?.map_err(|error| RunError::io("making a TUN device", error))?;
     super::run_in(router, &format!("ip route add default dev far table {}", Routers::DELAYS))?;
-    Ok(Changes::start(None, move |stopped| hold(&tun, by, stopped)))
+    Ok(Changes::start(None, move |stopped| delay_packets(&tun, by, stopped)))
 }
 
-/// How often packets are looked for.
+/// The interval at which packets are polled.
 const TICK: Duration = Duration::from_micros(250);
 
-/// Gives back what comes by `tun` after this time. What comes back is routed as if nothing had been.
+/// Returns packets that arrive on `tun` after the delay. They are then routed normally.
 #[expect(clippy::disallowed_methods, reason = "it delays real packets")]
-fn hold(tun: &Tun, by: Duration, stopped: &AtomicBool) {
+fn delay_packets(tun: &Tun, by: Duration, stopped: &AtomicBool) {
     let mut buffer = vec![0; Tun::HEADER + (64 << 10)];
     let mut held: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     while !stopped.load(Relaxed) {
@@ -131,7 +134,7 @@ fn hold(tun: &Tun, by: Duration, stopped: &AtomicBool) {
         }
         let due = held.partition_point(|(due, _)| *due <= now);
         for (_, packet) in held.drain(..due) {
-            // The kernel may have no room for it: a loss like others.
+            // Fails if the kernel has no buffer: a loss like any other.
             let _ = tun.write(0, &packet);
         }
         std::thread::sleep(TICK);

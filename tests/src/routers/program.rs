@@ -26,12 +26,12 @@ pub struct Uplink {
     /// Probability of dropping a frame, 0 to 1.
     pub loss: f64,
     /// Further interference.
-    pub meddling: Meddling,
+    pub interference: Interference,
 }
 
 /// Interference of routers and middleboxes besides queueing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Meddling {
+pub enum Interference {
     /// Nothing.
     #[default]
     None,
@@ -56,7 +56,7 @@ pub enum Meddling {
     Marks,
 }
 
-impl Meddling {
+impl Interference {
     /// The words of the map's value behind the loss probability.
     fn words(self, rate_bps: u64) -> [u64; 8] {
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
@@ -99,10 +99,10 @@ impl RouterProgram {
         let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
         let from_ns = |bytes: Option<u64>| bytes.map_or(u64::MAX, |bytes| drain_ps(bytes) / 1000);
-        let mark_bytes = if uplink.meddling == Meddling::Marks { Some(0) } else { uplink.mark_bytes };
+        let mark_bytes = if uplink.interference == Interference::Marks { Some(0) } else { uplink.mark_bytes };
         let (mark_ns, red_ns) = (from_ns(mark_bytes), from_ns(uplink.red_bytes));
         value[..4].copy_from_slice(&[drain_ps(1), mark_ns, red_ns, (uplink.loss * 2f64.powi(32)) as u64]);
-        value[4..12].copy_from_slice(&uplink.meddling.words(uplink.rate_bps));
+        value[4..12].copy_from_slice(&uplink.interference.words(uplink.rate_bps));
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
         self.0.update(&[0; 4], &bytes, MapFlags::ANY).map_err(ProgramError::map(MAP))
     }

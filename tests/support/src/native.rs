@@ -111,7 +111,7 @@ impl spray_pipeline::Tables for NativeSwitch {
         Some(stored.len() as u32)
     }
     fn take_trail(&self, number: u32) -> bool {
-        let stored = self.stored.lock().expect("no test panics with it");
+        let stored = self.stored.lock().expect("no test panics while holding it");
         stored.get(number as usize - 1).map(|words| self.trail.resume(*words)).is_some()
     }
     fn port(&self, port: u32) -> Option<&PortConfig> {

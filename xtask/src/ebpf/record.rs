@@ -62,7 +62,7 @@ fn hash(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// What has changed since the record was written: files, or the flags.
+    /// Returns what has changed since the record was written: files, or the flags.
     fn changed(record: &str) -> Vec<&str> {
         let lines = record.lines().skip_while(|line| !line.starts_with(FLAGS_LINE));
         let is_same = |line: &&str| match line.strip_prefix(FLAGS_LINE) {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_objects_in_the_repository_are_made_from_these_sources() {
+    fn the_objects_in_the_repository_are_built_from_these_sources() {
         let record = read().unwrap_or_else(|failure| panic!("{}", failure.message));
         for part in
             OBJECTS.map(|(_, object)| object).iter().chain(&["ebpf/src/switch.rs", "switch-emu/pipeline/src/lib.rs"])
@@ -99,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn tests_within_a_source_do_not_count_and_every_other_byte_does() {
+    fn tests_within_a_source_are_ignored_and_every_other_byte_counts() {
         let code = b"fn f() {}\n";
         let with =
             |tests: &str| hash(compiled(&[code, "\n#[cfg(test)]\nmod tests {".as_bytes(), tests.as_bytes()].concat()));
         assert_eq!(with("1}"), with("2}"));
         assert_ne!(hash(compiled(b"fn f() {}\n")), hash(compiled(b"fn g() {}\n")));
-        // Of the hash's own specification.
+        // Test vectors of the hash's specification.
         assert_eq!((hash(b""), hash(b"foobar")), (0xcbf2_9ce4_8422_2325, 0x8594_4171_f739_67e8));
     }
 }

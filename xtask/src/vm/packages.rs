@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(found("6.1"), ["6.1.0-56-cloud-amd64"]);
         assert_eq!(found("9"), [""; 0]);
         assert_eq!(all("6.12", FULL), ["6.12.117+deb12-amd64"]);
-        // Without its modules a kernel cannot make veth pairs.
+        // Without its modules a kernel cannot create veth pairs.
         let (release, packages) = releases(names, "7.2", CLOUD).remove(0);
         assert_eq!(release, "7.2.13+deb14-cloud-amd64");
         assert_eq!(packages, ["linux-binary-7.2.13+deb14-cloud-amd64", "linux-modules-7.2.13+deb14-cloud-amd64"]);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_and_one_that_never_ends_are_told() {
+    fn a_step_that_fails_and_one_that_never_ends_are_reported() {
         let console = "@@ begin copy at 1\n@@ bad failed: `x`\n@@ begin mtu at 2\nkernel panic";
         let row = Row::read("igb", &["copy", "mtu", "second"], &lines(console));
         assert!(!row.is_good());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commands_own_words_stand_below_the_table() {
+    fn the_output_of_a_command_is_below_the_table() {
         let console = "@@ begin doctor at 1\n@@ good 11 ok\n@@ begin copy at 1\n@@ bad failed: `spray: use `x``";
         let columns = [("doctor", "doctor"), ("copy", "copy")];
         let text = table("NIC", &columns, &[Row::read("igb", &["doctor", "copy"], &lines(console))]);

@@ -6,7 +6,8 @@ use spray_nic::device::DeviceHealth as _;
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TARGET: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// The receiver has room for all that goes while it gets no turn: a window for each [`STALL`] of the time.
+/// Returns a network in which the receiver's ring holds one window per [`STALL`] for as long as its
+/// thread is descheduled.
 fn network() -> (MemoryNetwork, MemoryDevice, MemoryDevice) {
     let network = MemoryNetwork::new(MemoryConfig { frames: 8_192, rx_ring: 4_096, ..MemoryConfig::default() });
     let (sender, receiver) = (network.attach(SOURCE), network.attach(TARGET));
@@ -41,7 +42,7 @@ fn a_window_over_a_faultless_network_loses_nothing() {
 }
 
 #[test]
-fn a_window_survives_the_loss_of_all_of_it() {
+fn a_completely_lost_window_does_not_stop_the_sender() {
     let (network, mut sender, mut receiver) = network();
     network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
     let frame = template(64);
@@ -51,19 +52,19 @@ fn a_window_survives_the_loss_of_all_of_it() {
         assert_eq!(result.received, 0);
         result.sent
     };
-    // On a busy machine a thread may get no second turn for a while.
+    // On a busy machine a thread may be descheduled for longer than the shorter durations.
     assert!([30, 1_000, 20_000].into_iter().any(|millis| sent(millis) > 8), "stuck after the first window");
 }
 
 #[test]
-fn a_window_stalls_only_after_a_while() {
+fn a_window_is_considered_lost_only_after_the_stall_time() {
     let start = now();
     let mut window = Window::new(10);
     assert_eq!(window.room(0, 0, start), 10);
     assert_eq!(window.room(10, 4, start), 4);
     assert_eq!(window.room(14, 4, start + STALL / 2), 0);
     assert_eq!(window.room(14, 4, start + STALL), 10);
-    // The ten given up count as gone: what was sent since is in flight.
+    // The ten frames that are considered lost no longer count; those sent since are in flight.
     assert_eq!(window.room(17, 4, start + STALL), 7);
 }
 
@@ -83,11 +84,11 @@ fn threads_may_run_at_idle_priority() {
         threads: [DriverOptions { idle: spray_nic::driver::Idle::Spin, ..DriverOptions::default() }; 2],
         ..config(&frame, 16)
     };
-    run(&mut sender, &mut receiver, &config).expect("lowering one's own priority needs no rights");
+    run(&mut sender, &mut receiver, &config).expect("lowering the priority requires no privileges");
 }
 
 #[test]
-fn messages_are_answered_and_no_frame_is_kept() {
+fn messages_are_answered_and_all_frames_are_freed() {
     let (_network, mut asking, mut answering) = network();
     let [there, back] = [[TARGET, SOURCE], [SOURCE, TARGET]].map(|head| {
         let mut frame = head.concat();

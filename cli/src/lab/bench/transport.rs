@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_end_add_up_to_the_whole() {
+    fn parts_of_an_end_add_up_to_its_total() {
         let arguments = args::BenchTransport { payload: 200, connections: 1, ack_every: 1, packets: 64, repeat: 1 };
         let mut figures = Figures::default();
         Rigs::new(&arguments).round(&mut figures);

@@ -179,10 +179,11 @@ mod tests {
         args::BenchVeth { payload: 3000, seconds: 2.0, repeat: 3, only: Vec::new(), no_latency: false }
     }
 
-    /// Bare frames get faster while the machine is free. The rounds' ratios are the same, those of medians are not.
+    /// Bare frames get faster as the machine becomes idle: the ratios of rounds are equal, while
+    /// those of medians are not.
     fn rows() -> [Row; 2] {
         let mut took = Latency::new(3).expect("3 digits are allowed");
-        (1..=1000).for_each(|us| took.record(us * 1_000).expect("it grows"));
+        (1..=1000).for_each(|us| took.record(us * 1_000).expect("a growing histogram"));
         let figures = |goodput_gbps: &[f64], latency| Figures { goodput_gbps: goodput_gbps.to_vec(), latency };
         [
             ("spray_4to1", "REPS", figures(&[4.0, 8.0, 7.2], Some(took))),

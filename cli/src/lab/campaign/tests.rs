@@ -23,7 +23,7 @@ fn folders(plan: &[Planned]) -> Vec<&str> {
 }
 
 #[test]
-fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_and_seeds_or_those_asked_for() {
+fn runs_are_ordered_by_condition_with_given_or_default_balancers_and_seeds() {
     let mut campaign = campaign("[\"ecmp\", \"reps\"]", "[4]");
     let titles: Vec<String> = campaign.jobs().iter().map(|job| campaign.title(job)).collect();
     assert_eq!(titles, ["healthy, ecmp", "healthy, reps", "slow, ecmp", "slow, reps"]);
@@ -35,7 +35,7 @@ fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_and_seeds_or_
 }
 
 #[test]
-fn what_is_done_is_not_run_again_and_nothing_is_overwritten() {
+fn completed_runs_are_not_repeated_or_overwritten() {
     let folder = spray_test_support::Folder::new();
     let out = folder.path();
     let campaign = campaign("\"ops\"", "\"1..2\"");
@@ -50,7 +50,7 @@ fn what_is_done_is_not_run_again_and_nothing_is_overwritten() {
     assert!(ended.iter().all(|(job, run)| run.as_ref().unwrap().summary.seed == job.seed));
     assert_eq!(written("healthy-ops-seed2"), before);
 
-    // Without a record the content is unknown.
+    // Without run.json the content of the folder is unknown.
     std::fs::remove_file(out.join("slow-ops-seed1/run.json")).unwrap();
     let refused = campaign.plan(out).unwrap_err().to_string();
     assert!(

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_read_as_they_are_said() {
+    fn changes_are_parsed() {
         for (text, order) in [
             ("up", Order::Up),
             ("down", Order::Down),
@@ -126,7 +126,7 @@ mod tests {
             "dwn",
             "rate",
             "rate=0%",
-            // All or a hundredth.
+            // A loss of 100 % or 1 %.
             "loss=1",
             "rate=0.5",
             "rate=200%",
@@ -138,7 +138,7 @@ mod tests {
             "delay=2s",
             "jitter=-1ms",
             "corrupt=200%",
-            // These would be rounded.
+            // These values would be rounded.
             "rate=0.05%",
             "loss=0.00001%",
             "delay=0.4ns",
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_said_as_they_are_asked_for() {
+    fn states_are_printed_in_the_form_of_their_changes() {
         let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
         let dead = LinkState { up: false, silent_drop: true, ..LinkState::UP };
         assert_eq!(

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_of_hosts_are_read() {
+    fn locations_of_hosts_are_parsed() {
         let read = |text: &str| text.parse::<Guest>();
         let guest = |host: &str, location| Ok(Guest { host: host.into(), location });
         assert_eq!(read("h0=container:web"), guest("h0", Location::Container("web".into())));

@@ -203,9 +203,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fabric_is_anothers_if_another_user_has_set_it_up() {
+    fn a_fabric_belongs_to_the_user_who_deployed_it() {
         assert!(belongs_to_other("alice", "bob"));
         assert!(!belongs_to_other("bob", "bob"));
-        assert!(!belongs_to_other("", "bob"), "of a version that did not say");
+        assert!(!belongs_to_other("", "bob"), "of a version without a user name");
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_and_lines_without_an_end_together_make_the_whole() {
+    fn parts_and_truncated_lines_are_combined() {
         let folder = Folder::new();
         let out = folder.path();
         let figure = figures::find("reps/2").unwrap();

@@ -3,7 +3,8 @@ use crate::sim::reference;
 use crate::workload::{Each, Pattern};
 use spray_fabric::{FatTree, LeafSpine};
 
-/// OFAN's setting (§5): 800 Gb/s, 0.5 us a link, payloads of 4,096 bytes; the 20 bytes between frames count as header.
+/// OFAN's setting (§5): 800 Gb/s, 0.5 us per link, payloads of 4,096 bytes. The inter-frame gap of
+/// 20 bytes is counted as header.
 fn scenario(network: Network, pattern: Pattern) -> Scenario {
     let mut scenario = reference("bound", network, pattern);
     scenario.transport.payload_bytes = 4_096;
@@ -23,25 +24,27 @@ fn down(network: &Network, name: &str) -> LinkEvent {
 const EACH: Each = Each { bytes: 256 * 4_096, start_ps: 0 };
 
 #[test]
-fn the_permutation_bound_is_the_papers() {
-    // OFAN appendix B: 17.05694 us. The gaps that count as header here add 20 bytes at each of five later hops and to one ACK.
+fn the_permutation_bound_is_that_of_the_paper() {
+    // OFAN appendix B: 17.05694 us. The gaps counted as header add 20 bytes at each of the five
+    // later hops, and for one ACK.
     let bound = scenario(fat_tree(4), Pattern::CrossPodPermutation(EACH)).bound(1, &[]);
     assert!((17_056_940..17_060_000).contains(&bound.completion_ps), "{bound:?}");
     assert!((bound.rate_bps - 800e9).abs() < 1.0, "{bound:?}");
 }
 
 #[test]
-fn all_to_all_takes_its_transmission() {
+fn all_to_all_is_bounded_by_its_serialisation() {
     let bound = scenario(fat_tree(8), Pattern::AllToAll { each: EACH, open: None }).bound(1, &[]);
     assert!((bound.rate_bps - 800e9 / 127.0).abs() < 1.0, "{bound:?}");
-    // OFAN §5: about 1.3 ms. Each host's link carries 127 x 256 frames of data and as many ACKs.
+    // OFAN §5: about 1.3 ms. Each host's link carries 127 x 256 data frames and the same number of
+    // ACKs.
     let sent_ps = 127 * 256 * (4_178 + 84) * 10;
     assert!((sent_ps..sent_ps + 10_000_000).contains(&bound.completion_ps), "{bound:?}");
 }
 
 #[test]
-fn a_lost_uplink_takes_its_share() {
-    // Four hosts on leaf 0 of two send over four uplinks; with one gone, four flows share three.
+fn a_failed_uplink_reduces_the_rate_by_its_share() {
+    // Four hosts on leaf 0 send over its four uplinks; without one, four flows share three.
     let network = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000).network();
     let event = down(&network, "leaf0-spine1");
     let bound = scenario(network, Pattern::CrossLeafPermutation(EACH)).bound(1, &[event]);
@@ -50,8 +53,8 @@ fn a_lost_uplink_takes_its_share() {
 }
 
 #[test]
-fn acks_have_room_at_the_narrowest_link() {
-    // Data of leaf 1's hosts and the ACKs of leaf 0's meet at a link that is not theirs; one in eight packets has one.
+fn acks_are_included_at_the_bottleneck() {
+    // Data of leaf 1's hosts shares a link with the ACKs for leaf 0's, one per eight packets.
     let network = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000).network();
     let event = down(&network, "leaf0-spine1");
     let mut scenario = scenario(network, Pattern::CrossLeafPermutation(EACH));
@@ -62,8 +65,9 @@ fn acks_have_room_at_the_narrowest_link() {
 }
 
 #[test]
-fn flows_split_evenly_over_paths_not_ports() {
-    // OFAN appendix A: pod 1 loses one of agg2's two cables to cores, so that agg2 has one of the three paths into pod 1.
+fn flows_are_split_evenly_over_paths_not_ports() {
+    // OFAN appendix A: agg2 of pod 1 loses one of its two cables to the cores, so that it has one
+    // of the three paths into pod 1.
     let network = fat_tree(4);
     let event = down(&network, "agg2-core0");
     let flows =

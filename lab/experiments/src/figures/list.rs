@@ -95,8 +95,8 @@ mod tests {
         assert_eq!((ids[0].as_str(), ids[9].as_str()), ("reps/1", "reps/10"));
     }
 
-    /// All series under the first condition, and the first series under all: settings of the two
-    /// hardly meet.
+    /// Checks all series under the first condition, and the first series under all: the settings of
+    /// series and conditions hardly interact.
     #[test]
     fn every_series_and_condition_has_a_scenario() {
         for figure in all().iter().filter(|figure| figure.model.is_none()) {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_their_synonyms() {
+    fn figures_are_found_by_names_and_synonyms() {
         let figure = find("arcane/13").unwrap();
         assert_eq!((figure.id.as_str(), figure.name()), ("reps/13", "figure 13".into()));
         assert_eq!(Figure { id: "reps/table-1".into(), ..figure }.name(), "table 1");

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_again_stays_and_a_smaller_size_replaces_no_full_one() {
+    fn results_are_kept_unless_repeated_at_the_same_or_a_larger_size() {
         let [table, memory] = ["reps/table-1", "flowcut/4"].map(|id| find(id).unwrap());
         let (full, quick) = (shown(&table, Scale::Full), shown(&table, Scale::Quick));
         let both = [(table.clone(), Some(full.clone())), (memory.clone(), Some(shown(&memory, Scale::Quick)))];
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_has_what_the_figures_files_say() {
+    fn the_document_has_the_content_of_the_figures_files() {
         let file = spray_test_support::root().join("docs/results/papers.md");
         let document = std::fs::read_to_string(file).unwrap();
         let figures = all();

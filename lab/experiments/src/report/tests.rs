@@ -1,4 +1,4 @@
-//! The pages stand alone, are well formed and show what they should.
+//! The pages are self-contained and well formed, and show the run's data.
 
 use serde_json::{Value, json};
 use spray_fabric::{Bin, PortOutcome, PortSamples};
@@ -20,7 +20,7 @@ fn nine() -> Vec<Finished> {
     runs
 }
 
-/// The page without the contents of its scripts and styles.
+/// Returns the page without the contents of its scripts and styles.
 fn without_programs(page: &str) -> String {
     let mut rest = page;
     let mut kept = String::new();
@@ -28,7 +28,7 @@ fn without_programs(page: &str) -> String {
         let next = ["script", "style"].into_iter().filter_map(|tag| Some((rest.find(&format!("<{tag}"))?, tag))).min();
         let Some((from, tag)) = next else { break };
         let begin = from + rest[from..].find('>').expect("a tag ends") + 1;
-        let end = begin + rest[begin..].find(&format!("</{tag}>")).expect("it is closed");
+        let end = begin + rest[begin..].find(&format!("</{tag}>")).expect("a closing tag");
         kept += &rest[..begin];
         rest = &rest[end..];
         let closed = rest.find('>').expect("a tag ends") + 1;
@@ -38,7 +38,7 @@ fn without_programs(page: &str) -> String {
     kept + rest
 }
 
-/// Fails unless every tag is closed in order; enough for pages that close everything.
+/// Checks that every tag is closed in order, which suffices for pages without void elements.
 fn assert_well_formed(page: &str) {
     let page = without_programs(page);
     let mut open: Vec<&str> = Vec::new();
@@ -56,7 +56,7 @@ fn assert_well_formed(page: &str) {
     assert_eq!(open, [""; 0]);
 }
 
-/// Fails when a browser would have to fetch anything.
+/// Checks that a browser does not have to fetch anything.
 fn assert_self_contained(page: &str) {
     for outside in ["http:", "https:", "src=", "<link", "@import", "url(", "xmlns"] {
         assert!(!without_programs(page).contains(outside), "the page refers to {outside}");
@@ -68,19 +68,19 @@ fn assert_self_contained(page: &str) {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// What a page holds for its plots.
+/// Returns the data of a page's plots.
 fn data_of(page: &str) -> Value {
     let begin = page.split("<script type=\"application/json\" id=\"data\">").nth(1).unwrap();
     serde_json::from_str(begin.split("</script>").next().unwrap()).unwrap()
 }
 
-/// The ids of the plots that a page has a place for.
+/// Returns the ids of the plots for which a page has an element.
 fn plots_of(page: &str) -> Vec<&str> {
     page.split("<section class=\"plot\" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
 }
 
 #[test]
-fn run_page_stands_alone_with_its_plots() {
+fn the_run_page_is_self_contained_with_its_plots() {
     let page = run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]));
     assert_well_formed(&page);
     assert_self_contained(&page);
@@ -91,7 +91,7 @@ fn run_page_stands_alone_with_its_plots() {
     assert_eq!((&data["evs"][0]["bands"], &data["evs"][0]["packets"][2]), (&json!([[3, "1"], [9, "2"]]), &json!([3])));
 }
 
-/// A large run does not make a large page.
+/// The size of the page is bounded for large runs.
 #[test]
 fn the_page_of_a_large_run_is_small() {
     let mut run = sample("reps", "silent drop", &vec![150.0; 100_000]);
@@ -111,7 +111,7 @@ fn the_page_of_a_large_run_is_small() {
 }
 
 #[test]
-fn overview_stands_alone_and_links_each_run() {
+fn the_overview_is_self_contained_and_links_each_run() {
     let runs = nine();
     let page = overview_page(&runs);
     assert_well_formed(&page);
@@ -125,9 +125,9 @@ fn overview_stands_alone_and_links_each_run() {
     }
 }
 
-/// An axis of the sweep is one of the page's choices; its numbers ascend.
+/// An axis of the sweep can be selected on the page, with its numbers in ascending order.
 #[test]
-fn axes_are_chosen_and_drawn_along() {
+fn axes_can_be_selected_and_plotted() {
     let of = |evs: i64, seed: u64, slow: f64| {
         let mut run = finished(&sample("reps", "healthy", &[100.0 * slow, 140.0 * slow]));
         let axes = [("transport.evs".to_string(), spray_settings::AxisValue::Whole(evs))].into();
@@ -148,7 +148,7 @@ fn axes_are_chosen_and_drawn_along() {
     assert!(!plots_of(&overview_page(&[of(32, 1, 1.0)])).contains(&"axis"));
 }
 
-/// Ten thousand runs make a page of some MB; those for which there is no room are named.
+/// The page of 10,000 runs has a few MB, and names the runs that it leaves out.
 #[test]
 fn the_page_of_a_large_sweep_is_small() {
     let one = nine().remove(0);
@@ -167,14 +167,14 @@ fn the_page_of_a_large_sweep_is_small() {
         run.workloads = vec![Completion { fct_us: run.fct_us.clone(), sizes: vec![class; 20] }; 2];
         run
     };
-    for (runs, is_told) in [(1_000, true), (6_000, false)] {
+    for (runs, has_curve) in [(1_000, true), (6_000, false)] {
         let page = overview_page(&(0..runs).map(several).collect::<Vec<_>>());
         assert!(page.len() < 5_000_000, "{runs} runs: {} bytes", page.len());
-        assert_eq!(data_of(&page)["runs"][0]["completions"][1].is_null(), !is_told);
+        assert_eq!(data_of(&page)["runs"][0]["completions"][1].is_null(), !has_curve);
     }
 }
 
-/// As it is once it is read from its folder.
+/// Converts a run to the form in which it is read from its folder.
 fn finished(run: &RunResult) -> Finished {
     let delivered = run.delivered.iter().map(|(ps, bytes)| (*ps as f64 / 1e6, *bytes as f64)).collect();
     let folder = format!("{}-{}", run.condition.replace(' ', "-"), run.balancer);
@@ -195,7 +195,7 @@ fn finished(run: &RunResult) -> Finished {
 }
 
 #[test]
-fn overview_is_titled_by_what_the_scenarios_share() {
+fn the_overview_title_has_the_common_parts_of_the_scenarios() {
     let titled = |names: &[&str]| {
         let run = |name: &&str| finished(&RunResult { scenario: (*name).into(), ..sample("reps", "healthy", &[10.0]) });
         let page = overview_page(&names.iter().map(run).collect::<Vec<_>>());
@@ -237,9 +237,9 @@ fn times_and_sizes_of_a_run_have_a_line_per_workload() {
     assert_eq!((&data["fct"][2]["x"], &data["sizes"][2]["sizes"][0]["mean"]), (&json!([120, 120]), &json!(2.5)));
 }
 
-/// Writes the pages to the folder named by `SPRAY_REPORT_DIR`, to be looked at.
+/// Writes the pages to the folder named by `SPRAY_REPORT_DIR`, for manual inspection.
 #[test]
-fn pages_can_be_looked_at() {
+fn pages_can_be_written_for_inspection() {
     let Some(dir) = std::env::var_os("SPRAY_REPORT_DIR").map(std::path::PathBuf::from) else { return };
     write_overview(&dir, &nine()).unwrap();
     std::fs::write(dir.join("run.html"), run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]))).unwrap();

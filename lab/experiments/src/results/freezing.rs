@@ -98,8 +98,8 @@ mod tests {
 
     const US: u64 = 1_000_000;
 
-    /// Precision and recall, with a host that sends from leaf 0 and one that sends from leaf 1,
-    /// when these links fail.
+    /// Returns precision and recall, with one sender at leaf 0 and one at leaf 1, when these links
+    /// fail.
     fn froze(balancer: BalancerKind, links: &str, action: LinkAction, until_us: u64) -> (Option<f64>, Option<f64>) {
         let topology = include_str!("../../../../tests/reference/leafspine_32_400g.topo");
         let matrix = "Nodes 32\nConnections 2\n0->28 id 1 start 0 size 8388608\n4->29 id 2 start 0 size 8388608\n";
@@ -113,15 +113,15 @@ mod tests {
     }
 
     #[test]
-    fn freezes_are_held_against_the_failures() {
+    fn freezes_are_compared_with_the_failures() {
         use BalancerKind::{Ops, Reps, RepsPlus};
         let dead = LinkAction::SilentDrop;
         let lossy = LinkAction::Loss { ppm: 10_000 };
-        // Only one of the two connections crosses the link.
+        // Only one of the two connections uses the link.
         assert_eq!(froze(RepsPlus, "leaf0->spine0", dead, 150), (Some(1.0), Some(1.0)));
         assert_eq!(froze(Ops, "leaf0->spine0", dead, 150), (None, Some(0.0)));
         assert_eq!(froze(Ops, "leaf5->spine0", dead, 150), (None, None), "nobody's");
-        // Too short to be noticed: nobody counts as exposed.
+        // Too short to be detected: no connection counts as exposed.
         assert_eq!(froze(Ops, "leaf0->spine0", dead, 60), (None, None));
         assert_eq!(froze(RepsPlus, "", lossy, 150), (None, None));
         assert_eq!(froze(Reps, "", lossy, 150), (Some(0.0), None), "needless");

@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_what_is_never_below_0_is_not_either() {
-        // As seen: 920 +- 1,397.
+    fn an_interval_of_non_negative_values_is_non_negative() {
+        // A wide spread, as measured: 920 +- 1,397.
         let wide = Spread::of(&[365.0, 1475.0]);
         let [low, high] = wide.ci95.unwrap();
         assert!(low > 0.0 && low < 920.0 && high > 920.0 && wide.is_wide(), "{low} {high}");
-        // Little spread: the usual one.
+        // A narrow spread: the usual format.
         let close = Spread::of(&[99.0, 100.0, 101.0]);
         let [low, high] = close.ci95.unwrap();
         assert!((high - 102.484).abs() < 0.04 && (low - 97.516).abs() < 0.04 && !close.is_wide(), "{low} {high}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_goes_on_smoothly_to_the_normal_one() {
+    fn the_quantile_converges_smoothly_to_the_normal_one() {
         for (degrees, expected) in [(1, 12.706), (2, 4.303), (30, 2.042), (40, 2.021), (60, 2.000), (120, 1.980)] {
             assert!((student_t975(degrees) / expected - 1.0).abs() < 1e-3, "{degrees}");
         }

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jains_index_is_one_when_all_have_the_same_and_a_share_when_one_has_all() {
+    fn jains_index_is_1_for_equal_values_and_1_over_n_for_one_value() {
         assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), Some(1.0));
         assert_eq!(jain([9.0, 0.0, 0.0].into_iter()), Some(1.0 / 3.0));
         assert!((jain([1.0, 2.0, 3.0].into_iter()).unwrap() - 36.0 / 42.0).abs() < 1e-12);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_bounds_count_with_what_is_known_of_them() {
+    fn lower_bounds_count_with_their_known_value() {
         let of = |values: &[(f64, bool)]| Censored::new(values.iter().copied());
         let exact = |value| Some(Statistic { value, is_bound: false });
         let bound = |value| Some(Statistic { value, is_bound: true });
@@ -150,11 +150,11 @@ mod tests {
         let late = of(&[(10.0, true), (1.0, false), (2.0, false), (3.0, false)]);
         assert_eq!((late.mean(), late.percentile(0.75), late.percentile(0.99)), (bound(4.0), exact(3.0), bound(10.0)));
         assert_eq!((late.len(), late.coefficient_of_variation()), (4, None));
-        // One that was seen for a short time may be the slowest: every percentile from there on is
-        // a bound.
+        // A flow observed for a short time may be the slowest: every percentile above its time is a
+        // lower bound.
         let early = of(&[(1.0, true), (2.0, false), (3.0, false)]);
         assert_eq!((early.percentile(0.1), early.percentile(0.5)), (bound(1.0), bound(2.0)));
-        // Equal values: the exact ones are below.
+        // Equal values: exact ones are sorted below bounds.
         assert_eq!(of(&[(2.0, true), (2.0, false)]).percentile(0.5), exact(2.0));
         assert_eq!((of(&[]).mean(), of(&[]).percentile(0.5)), (None, None));
     }

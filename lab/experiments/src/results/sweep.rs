@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_little_to_tell_is_said() {
+    fn insignificant_differences_are_reported() {
         let wide = sweep_table(&[summary("ops", 1, 365.0), summary("ops", 2, 1475.0)]);
         assert!(wide.contains("5 of 5 intervals reach") && wide.contains("2 runs are too few"), "{wide}");
         assert!(wide.contains("p99 of 2 flows rests on the slowest;"), "{wide}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_every_run_and_every_measures_spread() {
+    fn files_have_every_run_and_the_spread_of_every_measure() {
         let folder = spray_test_support::Folder::new();
         let with = |evs: i64, seed, fct| {
             let axes = [("transport.evs".to_string(), AxisValue::Whole(evs))].into();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_stand_side_by_side() {
+    fn engines_are_shown_side_by_side() {
         let sim = Summary { engine: "sim".into(), ..summary("reps", 1, 95.0) };
         let table = compare_table(&[(summary("reps", 1, 100.0), sim)]);
         assert!(table.lines().next().unwrap().contains("xdp") && table.contains("-5.0 %"), "{table}");

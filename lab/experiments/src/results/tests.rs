@@ -1,4 +1,4 @@
-//! The files of a run and the table, against literal text.
+//! The files of a run and the table, compared with literal text.
 
 mod demo;
 
@@ -9,7 +9,7 @@ use spray_settings::{Axis, AxisValue};
 
 use super::*;
 
-/// A small run with one of everything; shared with the report's tests.
+/// Returns a small run with one item of each kind; shared with the report's tests.
 pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult {
     let flow = |(index, fct): (usize, &f64)| FlowResult {
         flow: index as u32,
@@ -52,7 +52,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
     }
 }
 
-/// Has a flow of a run not complete, in a run or connection that ended at `end_us`.
+/// Marks a flow as incomplete, in a run or connection that ended at `end_us`.
 pub(crate) fn incomplete(flow: &mut FlowResult, why: Incomplete, end_us: f64) {
     (flow.fct_us, flow.end_us, flow.incomplete) = (None, None, Some(why));
     flow.had_us = (why != Incomplete::NotStarted).then_some(end_us - flow.start_us);
@@ -71,7 +71,7 @@ fn received(order: OrderStats) -> ReceiverStats {
     stats
 }
 
-/// So many packets behind by one place, by two to three, by four to seven.
+/// So many packets late by one place, by two to three, by four to seven.
 fn degrees(counts: &[u64]) -> ReorderDegrees {
     let mut degrees = ReorderDegrees::default();
     counts.iter().enumerate().for_each(|(power, &count)| (0..count).for_each(|_| degrees.count(1 << power)));
@@ -142,7 +142,7 @@ fn summary_adds_up_flows_and_ports() {
     assert_eq!((s.flows.flows_total, s.flows.flows_completed), (4, 4));
     assert_eq!([fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us], [160.0, 160.0, 200.0, 200.0].map(Some));
     assert_eq!((s.flows.fct_p99_9_us, fct_cv), (None, Some(0.234)), "too few for a p99.9");
-    // Each host's link is busy for 80 us, and the way takes 2.
+    // Each host's link is busy for 80 us, and the latency is 2 us.
     assert_eq!((makespan_us, s.flows.jct_ratio, s.flows.goodput_gbps), (Some(200.0), Some(2.439), 160.0));
     assert_eq!((s.flows.packets_sent, s.flows.retransmits, s.flows.resent_percent), (1_200, 6, 0.5));
     assert_eq!((s.flows.reordered_packets, s.flows.reordered_percent), (8, 0.667));
@@ -179,7 +179,7 @@ fn uplinks_are_as_even_as_the_worst_layer() {
 }
 
 #[test]
-fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
+fn a_run_without_started_flows_has_no_figures_and_is_never_best() {
     let mut run = sample("ecmp", "healthy", &[100.0, 200.0]);
     run.flows.iter_mut().for_each(|flow| incomplete(flow, Incomplete::NotStarted, 0.0));
     let s = run.summary();
@@ -190,7 +190,7 @@ fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
     let json = serde_json::to_value(&s).unwrap();
     assert!(json["fct_mean_us"].is_null() && json["workloads"][0]["slowdown_p99"].is_null(), "{json}");
     assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), s);
-    // Beside a run that completed: a dash, and how many did.
+    // Beside a complete run: a dash, and the number of completed flows.
     let all = [s, sample("reps", "healthy", &[100.0]).summary()];
     for table in [table(&all), sweep_table(&all)] {
         let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
@@ -204,9 +204,10 @@ fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
     );
 }
 
-/// The fast flow completed, and of the others one was given up and one cut off: the means of those that completed would say 100 us.
+/// The fast flow completed; of the others, one was given up and one cut off. The mean of completed
+/// flows alone would be 100 us.
 #[test]
-fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
+fn an_incomplete_flow_counts_with_its_elapsed_time() {
     let mut run = sample("ecmp", "healthy", &[100.0, 100.0, 100.0, 100.0]);
     (run.end_us, run.time_limit_us, run.give_up_us) = (1000.0, Some(1000.0), Some(200.0));
     incomplete(&mut run.flows[1], Incomplete::GivenUp, 700.0);
@@ -252,7 +253,7 @@ fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
 }
 
 #[test]
-fn what_carries_no_payload_says_nothing_of_it() {
+fn results_without_payload_do_not_report_verification() {
     let run = RunResult { payload_verified: None, ..sample("reps", "healthy", &[100.0]) };
     let (summary, text) = (run.summary(), serde_json::to_string(&run.summary()).unwrap());
     assert!(summary.is_complete() && !text.contains("payload_verified"), "{text}");
@@ -261,7 +262,7 @@ fn what_carries_no_payload_says_nothing_of_it() {
 }
 
 #[test]
-fn summary_json_round_trips_and_holds_the_promised_keys() {
+fn summary_json_round_trips_and_has_the_documented_keys() {
     let summary = sample("reps", "healthy", &[100.0]).summary();
     let text = serde_json::to_string(&summary).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
@@ -276,7 +277,7 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
 }
 
 #[test]
-fn summary_names_what_switches_do() {
+fn the_summary_has_the_counters_of_switch_schemes() {
     let mut run = sample("reps", "healthy", &[100.0]);
     let named = |run: &RunResult| {
         let value = serde_json::to_value(run.summary()).unwrap();
@@ -292,7 +293,7 @@ fn summary_names_what_switches_do() {
     assert_eq!(named(&run), ("tor=ecmp,agg=rr,core=rr".into(), Some(hash)));
 }
 
-/// The CSV of a table of the run.
+/// Returns a table of the run as CSV.
 fn csv(run: &RunResult, table: &str) -> String {
     let tables = tables::of_run(run, &run.summary());
     columns::csv(&tables.iter().find(|(name, _)| *name == table).unwrap().1)
@@ -331,9 +332,9 @@ fn csv_files_are_as_documented() {
     assert_eq!(csv(&run, "queues").lines().count(), 1 + 3 * 80);
 }
 
-/// Every table of a run, read back from Parquet, says what the CSV says.
+/// Every table of a run has the same content in Parquet and in CSV.
 #[test]
-fn parquet_and_csv_hold_the_same() {
+fn parquet_and_csv_have_the_same_content() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
@@ -387,7 +388,7 @@ fn every_key_and_column_has_a_description() {
 }
 
 #[test]
-fn table_stands_in_columns() {
+fn the_table_is_aligned_in_columns() {
     let runs = [sample("ecmp", "healthy", &[100.0, 200.0]), sample("reps", "half-rate uplink", &[100.0, 120.0])];
     let expected = "\
 condition         switch  balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  loss us   payload
@@ -401,12 +402,12 @@ time dilated 400 times; late frames per run (emulation error, 0 is exact): 0; p9
 }
 
 #[test]
-fn drains_show_where_there_are_any() {
+fn drains_are_shown_if_any_flow_drained() {
     let mut run = sample("flowcut", "healthy", &[100.0, 200.0, 400.0]);
     for (flow, drained_us) in run.flows.iter_mut().zip([10, 50, 399]) {
         flow.sender.drained_ps = drained_us * 1_000_000;
     }
-    // What did not complete has the share of the time that it had.
+    // Incomplete flows count with the share up to the end of the run.
     incomplete(&mut run.flows[2], Incomplete::CutOff, 399.0);
     assert_eq!(run.summary().flows.drain_percent_of_fct, 45.0);
     let text = table(&[sample("ecmp", "healthy", &[100.0]).summary(), run.summary()]);
@@ -416,7 +417,7 @@ fn drains_show_where_there_are_any() {
 }
 
 #[test]
-fn table_names_what_went_wrong() {
+fn the_table_names_failures() {
     let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
     lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
     lossy.payload_verified = Some(false);
@@ -436,7 +437,7 @@ fn table_names_what_went_wrong() {
 }
 
 #[test]
-fn a_run_is_written_whole_or_not_at_all_and_read_back() {
+fn a_run_is_written_completely_or_not_at_all_and_read_again() {
     let folder = spray_test_support::Folder::new();
     let dir = folder.path();
     let mut run = sample("reps", "Silent drop!", &[100.0, 120.0]);
@@ -461,11 +462,14 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
     write_overview(dir, std::slice::from_ref(&found)).unwrap();
     assert!(folder.read("report.html").contains(&format!("href=\"{name}/report.html\"")));
-    assert!(write_run(&dir.join(&name), &run, "", &record, Extras::default()).is_err(), "nothing is overwritten");
+    assert!(
+        write_run(&dir.join(&name), &run, "", &record, Extras::default()).is_err(),
+        "existing files are not overwritten"
+    );
 }
 
 #[test]
-fn completion_is_read_back_by_workload() {
+fn completion_by_workload_is_read_again() {
     let folder = spray_test_support::Folder::new();
     let mut run = sample("reps", "healthy", &[100.0, 120.0, 130.0]);
     let load = |run: &RunResult, name: &str| {
@@ -481,13 +485,13 @@ fn completion_is_read_back_by_workload() {
     assert_eq!((names.len(), names[1], found.workloads.len()), (2, "background", 2));
     let [first, second] = &found.workloads[..] else { panic!("two workloads") };
     assert_eq!((first.fct_us.len(), first.fct_us[0]), (51, 100.0), "half of its flows completed");
-    assert_eq!((first.sizes[0].flows, first.sizes[0].p99), (2, 2.0), "one that did not complete counts with its time");
+    assert_eq!((first.sizes[0].flows, first.sizes[0].p99), (2, 2.0), "an incomplete flow counts with its elapsed time");
     assert_eq!((&second.fct_us, second.sizes[0].mean), (&vec![120.0; 101], 2.5));
     assert_eq!(found.fct_us.len(), 67, "of all flows");
 }
 
 #[test]
-fn write_run_says_where_it_could_not_write() {
+fn write_run_reports_the_path_of_an_error() {
     let run = sample("reps", "healthy", &[1.0]);
     let error =
         write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default(), Extras::default()).unwrap_err();

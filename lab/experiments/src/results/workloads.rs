@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_the_workloads_own_flows() {
+    fn figures_are_those_of_the_workloads_flows() {
         let flows = vec![
             flow("a", 1_000, [0.0, 10.0], None),
             flow("b", 4_000, [5.0, 40.0], None),
@@ -163,7 +163,7 @@ mod tests {
         );
         let slowdowns = (a.flows.slowdown_mean, a.flows.slowdown_p99);
         assert_eq!((a.flows.makespan_us, a.flows.goodput_gbps, slowdowns), (Some(40.0), 0.4, (Some(2.0), Some(3.0))));
-        // Rates of 100 and 33 1/3 bytes a microsecond.
+        // Rates of 100 and 33 1/3 bytes per microsecond.
         assert_eq!(a.flows.jain, Some(0.8));
         assert_eq!(
             (b.flows.flows_total, b.flows.flows_completed, b.flows.fct_p99_us, b.flows.jain, b.collectives),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_what_never_completed_are_not_there() {
+    fn incomplete_workloads_have_no_figures() {
         let mut never = flow("r", 1, [0.0, 1.0], Some(0));
         incomplete(&mut never, Incomplete::NotStarted, 0.0);
         let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_one_workload_has_no_table_of_its_own() {
+    fn a_run_of_one_workload_has_no_separate_table() {
         assert_eq!(workload_table(&[sample("reps", "healthy", &[1.0, 2.0]).summary()]), None);
     }
 
     //= docs/specs/collectives.md#COL-7 completion time of a collective
     #[test]
-    fn collectives_last_from_their_first_start_to_their_last_end() {
+    fn collectives_last_from_the_first_start_to_the_last_end() {
         let flows = vec![
             flow("r", 1, [0.0, 10.0], Some(0)),
             flow("r", 1, [2.0, 10.0], Some(0)),
@@ -219,7 +219,7 @@ mod tests {
             step_mean_us: longest,
         };
         assert_eq!(found, expected);
-        // The second one is cut off 30 us after its start, and of a third none has started.
+        // The second collective is cut off 30 us after its start, and the third has not started.
         let mut cut = run.clone();
         (cut.end_us, cut.flows[3]) = (50.0, cut_off(cut.flows[3].clone(), 50.0));
         let mut waits = flow("r", 1, [0.0, 1.0], Some(2));

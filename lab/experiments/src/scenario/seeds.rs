@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_and_refused() {
+    fn valid_values_are_parsed_and_others_rejected() {
         let all =
             |texts: &[&str]| Seeds::all(&texts.iter().map(|text| Seeds::parse(text).unwrap()).collect::<Vec<_>>());
         assert_eq!(all(&["3..5", "1", "4..6"]), [3, 4, 5, 1, 6]);

@@ -32,7 +32,7 @@ fn set(document: &mut Document, text: &str) -> Result<(), Error> {
 }
 
 #[test]
-fn the_least_scenario_gets_the_papers_defaults() {
+fn the_minimal_scenario_has_the_defaults_of_the_papers() {
     let scenario = parse(MINIMAL).unwrap();
     assert_eq!((scenario.seed, scenario.condition.as_str()), (1, "healthy"));
     assert_eq!(scenario.transport, Transport::default());
@@ -50,7 +50,7 @@ fn the_least_scenario_gets_the_papers_defaults() {
 }
 
 #[test]
-fn a_balancer_goes_by_its_earlier_name_too() {
+fn a_balancer_is_accepted_by_its_former_name() {
     let named = |value: &str| parse(&format!("{MINIMAL}[transport]\nbalancer = {value}\n")).unwrap().transport.balancer;
     assert_eq!(named("\"arcane\""), [BalancerKind::Reps]);
     assert_eq!(named("[\"arcane\", \"ops\"]"), [BalancerKind::Reps, BalancerKind::Ops]);
@@ -70,7 +70,7 @@ fn the_reference_fabric_has_the_reference_round_trip() {
 
 //= docs/specs/transport.md#TRN-31 bounds of the timeout
 #[test]
-fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
+fn the_minimum_timeout_covers_the_queue_of_every_switch_on_the_path() {
     let counts = "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\ncores = 2\nhosts_per_tor = 2\nhost_gbps = 400\n";
     let scenario =
         parse(&format!("name = \"x\"\n[topology]\n{counts}[workload]\nkind = \"permutation\"\nbytes = 1\n")).unwrap();
@@ -83,10 +83,10 @@ fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
     }
 }
 
-/// A setting that is written is in force, and a default that would cut it follows it instead.
+/// A setting in the file is in force, and a default that would limit it is adapted to it.
 //= docs/specs/transport.md#TRN-31 bounds of the timeout
 #[test]
-fn defaults_follow_what_is_written() {
+fn defaults_adapt_to_explicit_settings() {
     let flow = |rest: &str| {
         let scenario = parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap();
         scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 7], 0)
@@ -100,7 +100,7 @@ fn defaults_follow_what_is_written() {
 }
 
 #[test]
-fn every_mistake_says_where_and_what_is_allowed() {
+fn every_error_has_a_position_and_the_allowed_values() {
     let event = |rest: &str| format!("{MINIMAL}[[link_event]]\n{rest}\n");
     let failure = |rest: &str| format!("{MINIMAL}[[failure]]\n{rest}\n");
     let transport = |rest: &str| format!("{MINIMAL}[transport]\n{rest}\n");
@@ -316,7 +316,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
 }
 
 #[test]
-fn settings_of_schemes_stand_in_tables_of_their_names() {
+fn settings_of_schemes_are_in_tables_of_their_names() {
     let set = |rest: &str| {
         let scenario = parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap();
         scenario.transport.cc_schemes.fixed_window.window_bytes.map(|bytes| bytes.bytes())
@@ -328,7 +328,7 @@ fn settings_of_schemes_stand_in_tables_of_their_names() {
 }
 
 #[test]
-fn conweave_waits_longer_where_there_are_more_tiers() {
+fn conweave_waits_longer_with_more_tiers() {
     //= docs/specs/conweave.md#CWV-18 settings
     let tree = "name = \"x\"\n[topology]\nkind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\ncores = 2\n\
                 hosts_per_tor = 2\n[workload]\nkind = \"permutation\"\nbytes = 1\n";
@@ -348,7 +348,7 @@ fn conweave_waits_longer_where_there_are_more_tiers() {
 }
 
 #[test]
-fn assignments_say_whatever_a_file_can_say() {
+fn assignments_support_everything_that_a_file_supports() {
     let read = |assignments: &[&str]| {
         let mut document = Document::parse(Path::new("dir/small.toml"), MINIMAL).unwrap();
         assignments.iter().try_for_each(|assignment| set(&mut document, assignment))?;
@@ -393,7 +393,7 @@ fn assignments_say_whatever_a_file_can_say() {
 }
 
 #[test]
-fn a_condition_with_other_events_is_described_anew() {
+fn a_condition_with_other_events_has_another_description() {
     let text = format!("condition = \"fine\"\n{MINIMAL}");
     let mut document = Document::parse(Path::new("dir/small.toml"), &text).unwrap();
     assert_eq!(Scenario::read(&document).unwrap().condition, "fine");
@@ -404,7 +404,7 @@ fn a_condition_with_other_events_is_described_anew() {
 }
 
 #[test]
-fn routing_converges_as_it_is_told() {
+fn routing_converges_as_configured() {
     //= docs/specs/switching.md#SWC-22 routing converges after G
     let convergence = |rest: &str| {
         let scenario = parse(&format!("{MINIMAL}{rest}")).unwrap();
@@ -467,7 +467,7 @@ fn a_link_that_changes_too_often_is_named() {
 }
 
 #[test]
-fn loss_recovery_is_as_asked_for() {
+fn loss_recovery_is_as_configured() {
     use spray_core::loss::{IrnConfig, ReceiverConfig, SackRule};
     let with = |lines: &str| parse(&format!("{MINIMAL}[transport]\n{lines}"));
     let scenario = with("sack_gap_packets = 32\nsack_rule = \"plain\"\nerasure = true").unwrap();
@@ -518,16 +518,16 @@ fn the_examples_of_the_documentation_parse() {
     let blocks: Vec<_> = doc.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 3);
     for block in blocks {
-        // A block without a name shows one table: it goes into the least scenario, in place of its own.
+        // A block without a name shows one table, which replaces that of the minimal scenario.
         let whole = if block.contains("name = ") { block.to_string() } else { merge(block) };
-        // As if in the folder of the examples, whose files it may name.
+        // The path is in the folder of the examples, because blocks may name files of it.
         let file = root().join("tests/scenarios/from-the-documentation.toml");
         Scenario::parse(&file, &whole).unwrap_or_else(|error| panic!("{error}\n{whole}"));
     }
 }
 
 #[test]
-fn pages_show_the_files_that_they_name() {
+fn documents_show_the_current_content_of_files() {
     for (page, file) in [("tutorial", "flapping"), ("deployment", "pod")] {
         let page = std::fs::read_to_string(root().join(format!("docs/{page}.md"))).unwrap();
         let file = std::fs::read_to_string(root().join(format!("tests/scenarios/{file}.toml"))).unwrap();
@@ -550,7 +550,7 @@ fn merge(block: &str) -> String {
 }
 
 #[test]
-fn seeds_and_lists_make_several_runs() {
+fn seeds_and_lists_give_several_runs() {
     let axes = "seeds = [\"3..5\", 9]\n";
     let text = format!("{axes}{MINIMAL}[transport]\npayload_bytes = [1000, 3000]\nevs = [32, 256, 65535]\n");
     let document = Document::parse(Path::new("s.toml"), &text).unwrap();
@@ -570,9 +570,9 @@ fn seeds_and_lists_make_several_runs() {
     assert_eq!(Scenario::read(&document).unwrap().seeds, [4, 6, 7], "the command line replaces the file's seed");
 }
 
-/// What a run leaves as its scenario gives the same run, wherever it lies.
+/// The scenario written with a run's results reproduces the run, in any folder.
 #[test]
-fn the_written_scenario_of_a_run_is_the_scenario() {
+fn the_written_scenario_of_a_run_reproduces_it() {
     for entry in std::fs::read_dir(root().join("tests/scenarios")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -609,7 +609,7 @@ fn a_written_scenario_has_the_condition_of_its_run() {
 }
 
 #[test]
-fn what_a_run_follows_from_is_its_settings_and_files() {
+fn a_run_is_determined_by_its_settings_and_files() {
     let folder = spray_test_support::Folder::new();
     let matrix = "Nodes 8\nConnections 1\n0->4 id 1 start 0 size 200000\n";
     let file = folder.file("f.cm", matrix);
@@ -621,7 +621,7 @@ fn what_a_run_follows_from_is_its_settings_and_files() {
         format!("{:x}", sha2::Digest::finalize(hash))
     };
     let plain = hash("", 1);
-    assert_eq!(plain, hash("[transport]\npayload_bytes = 3000\n", 1), "the default, said");
+    assert_eq!(plain, hash("[transport]\npayload_bytes = 3000\n", 1), "the default, explicitly");
     assert_eq!(plain, hash("[transport]\nbalancer = [\"reps-plus\", \"ops\"]\n", 1), "the same run of a larger plan");
     assert_ne!(plain, hash("", 2));
     assert_ne!(plain, hash("[transport]\npayload_bytes = 3001\n", 1));
@@ -631,7 +631,7 @@ fn what_a_run_follows_from_is_its_settings_and_files() {
 }
 
 #[test]
-fn failures_go_by_pattern() {
+fn failures_are_selected_by_pattern() {
     let events = |rest: &str| parse(&format!("{MINIMAL}{rest}")).unwrap().link_events;
     let names = |event: &LinkEvent| {
         let network = parse(MINIMAL).unwrap().network;
@@ -647,7 +647,7 @@ fn failures_go_by_pattern() {
     assert_eq!(names(&both[1]), ["leaf0->spine2", "leaf1->spine2"]);
     assert_eq!(names(&both[2]), ["h0->leaf0", "leaf0->h0"]);
     let epochs = spray_fabric::epoch_starts(&both);
-    assert_eq!(epochs.len(), 3, "all links of a switch are one change of routing");
+    assert_eq!(epochs.len(), 3, "all links of a switch converge as one change");
 }
 
 #[test]
@@ -661,9 +661,9 @@ fn a_failure_with_a_seed_is_the_same_in_all_runs() {
     assert!((1..9).any(|seed| drawn(seed, "") != drawn(3, "")));
 }
 
-/// Root reads any file: what is in it is for those who may.
+/// Root can read any file, so the content of a file is quoted only if all users may read it.
 #[test]
-fn what_a_scenario_names_is_quoted_only_if_all_users_may_read_it() {
+fn named_files_are_quoted_only_if_all_users_may_read_them() {
     use std::os::unix::fs::PermissionsExt;
     let folder = spray_test_support::Folder::new();
     let (file, secret) = (folder.path().join("secret"), "root:$6$hash:19000");
@@ -673,13 +673,13 @@ fn what_a_scenario_names_is_quoted_only_if_all_users_may_read_it() {
     for (mode, is_quoted) in [(0o644, true), (0o600, !spray_test_support::has_root())] {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let document = Document::parse(std::path::Path::new("x.toml"), &scenario).unwrap();
-        let said = Scenario::read(&document).unwrap_err().to_string();
-        assert!(said.contains("secret:1:1: ") && said.contains(secret) == is_quoted, "{mode:o}: {said}");
+        let error = Scenario::read(&document).unwrap_err().to_string();
+        assert!(error.contains("secret:1:1: ") && error.contains(secret) == is_quoted, "{mode:o}: {error}");
     }
 }
 
 #[test]
-fn a_scenario_without_an_end_is_refused() {
-    let said = Document::load(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
-    assert!(said.contains("it is larger than 4194304 bytes"), "{said}");
+fn a_scenario_without_an_end_is_rejected() {
+    let error = Document::load(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(error.contains("it is larger than 4194304 bytes"), "{error}");
 }

@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// Each with its points; shares are in millionths.
+    /// Returns each published distribution with its points; shares are in millionths.
     fn all_published() -> [(Sizes, Vec<(u64, u32)>); 5] {
         [Sizes::WebSearch, Sizes::DataMining, Sizes::Enterprise, Sizes::Alibaba, Sizes::Hadoop].map(|sizes| {
             let points = sizes.points(0);
@@ -218,7 +218,7 @@ mod tests {
         (0..DRAWS).map(|_| distribution.draw(rng.next_u64())).collect()
     }
 
-    /// The mean of a distribution with sizes uniform between points.
+    /// Returns the mean of a distribution with sizes uniform between points.
     fn mean(points: &[(u64, u32)]) -> f64 {
         let part = |pair: &[(u64, u32)]| f64::from(pair[1].1 - pair[0].1) / 1e6 * (pair[0].0 + pair[1].0) as f64 / 2.0;
         points.windows(2).map(part).sum()
@@ -233,9 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn means_are_those_that_are_published() {
+    fn means_are_the_published_ones() {
         let of = |sizes| mean(&all_published().into_iter().find(|(other, _)| *other == sizes).unwrap().1);
-        // What is published of them; of the others nothing is.
+        // The published means; the other papers have none.
         let expected = [(Sizes::WebSearch, 1.7e6), (Sizes::Enterprise, 215e3), (Sizes::DataMining, 12.5e6)];
         for (sizes, bytes) in expected {
             let found = of(sizes);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_draw_is_the_inverse_of_the_distribution() {
-        // Literally, with real numbers.
+        // A literal implementation with real numbers.
         let literal = |points: &[(u64, u32)], random: u64| -> f64 {
             let share = random as f64 / 2f64.powi(64) * 1e6;
             let above = points.iter().position(|(_, ppm)| f64::from(*ppm) > share).unwrap_or(points.len() - 1);
@@ -287,7 +287,7 @@ mod tests {
             let drawn = draws(sizes, 3_000);
             assert!(drawn.iter().all(|size| (1..=3_000).contains(size)), "{sizes:?}");
         }
-        // All alike, the first and the last too.
+        // Equally likely, including the first and the last size.
         let third = u64::MAX / 3;
         let three = Distribution::published(Sizes::Uniform, 3);
         assert_eq!(
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(three.mean_bytes(), 2.0);
     }
 
-    /// Files with steps of a byte, with tails of less than a millionth, and with jumps.
+    /// Distributions with steps of one byte, with tails of less than a millionth, and with jumps.
     const FINE: [&str; 4] = [
         "1,0\n64,0.3264\n512,0.9104\n4096,0.9953\n262144,0.99997524\n275941,0.99997599\n291271,0.99997673\n308405,0.99997748\n\
          327680,0.99997822\n3529904,1",
@@ -306,8 +306,8 @@ mod tests {
         "7,0.0000000001\n8,0.9999999999\n1099511627776,1",
     ];
 
-    /// The share of the 2^64 random numbers for which a draw has at most `bytes`: found by halving,
-    /// as draws ascend with them.
+    /// Returns the share of the 2^64 random numbers whose draw has at most `bytes`, by bisection,
+    /// because draws are monotonic.
     fn drawn_up_to(distribution: &Distribution, bytes: u64) -> f64 {
         let (mut within, mut above) = (0, 1u128 << 64);
         while within < above {
@@ -319,7 +319,7 @@ mod tests {
 
     //= docs/specs/closed-loop.md#CL-5 at every whole byte
     #[test]
-    fn the_share_of_draws_is_that_of_the_file_at_every_whole_byte() {
+    fn the_share_of_draws_equals_that_of_the_file_at_every_whole_byte() {
         let near = |at: u64| at.saturating_sub(3)..=at.saturating_add(3);
         for text in FINE {
             let distribution = Distribution::parse(text, MAX_MESSAGE_BYTES).unwrap();
@@ -333,10 +333,10 @@ mod tests {
         assert!((drawn_up_to(&steps, 4_095) - 0.000_01).abs() < 1e-15 && drawn_up_to(&steps, 4_094) == 0.0);
     }
 
-    /// The bound of Kolmogorov and Smirnov that one sample in a million passes.
+    /// The bound of the Kolmogorov-Smirnov test that one sample in a million exceeds.
     //= docs/specs/closed-loop.md#CL-5 at every whole byte
     #[test]
-    fn samples_of_fine_files_have_the_files_distribution() {
+    fn samples_of_fine_files_have_the_distribution_of_the_file() {
         for (seed, text) in FINE.into_iter().enumerate() {
             let distribution = Distribution::parse(text, MAX_MESSAGE_BYTES).unwrap();
             let mut rng = stream(seed as u64, 0);
@@ -355,9 +355,9 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_that_of_the_draws_cut_or_not() {
+    fn the_mean_is_that_of_the_draws_with_and_without_a_maximum() {
         let exact = |text: &str, max_bytes| Distribution::parse(text, max_bytes).unwrap().mean_bytes();
-        // A hundredth of 1, ..., 100; the rest of 4 and 5, a byte of each kind.
+        // The sizes 1 to 100 have a probability of 1/100 each; then the sizes 4 and 5 of 1/2 each.
         assert_eq!(
             (exact("100,1", 100), exact("100,1", 60), exact("100,1", 1)),
             (50.5, (30.5 * 60.0 + 2_400.0) / 100.0, 1.0)
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(two.draw(u64::MAX), 9_000);
         let shares = [0.0, 999.0, 1_000.0, 5_000.0, 8_999.0, 9_000.0, 1e9].map(|bytes| two.share_up_to(bytes));
         assert_eq!(shares, [0.0, 0.0, 0.5, 0.75, 0.999_937_5, 1.0, 1.0]);
-        // From nothing on where no line says where it begins.
+        // Without a point of share 0, the distribution starts at 0 bytes.
         assert_eq!(read("100,1").unwrap().mean_bytes(), 50.5);
         let refused = [
             ("", 1, "the last share is not 1"),

@@ -13,7 +13,7 @@ fn flows(pattern: Pattern, network: &Network, seed: u64) -> Vec<(usize, usize)> 
 }
 
 #[test]
-fn permutations_reach_everyone_once_and_cross_leaves_where_asked() {
+fn permutations_reach_every_host_once_and_cross_leaves_if_configured() {
     for (leaves, hosts) in [(2, 4), (2, 1), (3, 5), (16, 8)] {
         let network = network(leaves, hosts);
         for seed in 0..20 {
@@ -30,7 +30,7 @@ fn permutations_reach_everyone_once_and_cross_leaves_where_asked() {
 }
 
 #[test]
-fn permutations_follow_the_seed() {
+fn permutations_depend_on_the_seed() {
     let network = network(4, 8);
     let draw = |seed| flows(Pattern::CrossLeafPermutation(EACH), &network, seed);
     assert_eq!(draw(1), draw(1));
@@ -76,7 +76,7 @@ fn tornado_and_incast_take_the_far_side() {
 }
 
 #[test]
-fn payload_is_the_seeds_or_the_files() {
+fn payload_is_generated_by_the_seed_or_read_from_a_file() {
     let workload = |payload| Workload { payload, ..Workload::new(Pattern::Flows(Vec::new())) };
     let flow = |flow, bytes| Flow { flow, src: 0, dst: 1, bytes, start_ps: 0, ..Flow::default() };
     let generated = workload(Payload::Generated);
@@ -89,7 +89,7 @@ fn payload_is_the_seeds_or_the_files() {
 }
 
 #[test]
-fn a_matrix_is_read_and_its_mistakes_are_named() {
+fn a_matrix_is_read_and_its_errors_are_located() {
     let text = "Nodes 4\nConnections 2\n0->3 id 1 start 0 size 4096 # first\n2->1 id 2 start 5000 size 1 prio 3\n";
     let matrix = parse_matrix(text, 4).unwrap();
     assert_eq!(matrix.flows[1], Flow { flow: 1, src: 2, dst: 1, bytes: 1, start_ps: 5000, ..Flow::default() });
@@ -177,7 +177,7 @@ fn triggers_of_all_kinds_are_read() {
     let starts: Vec<_> = triggers.of_flow.iter().map(|flow| flow.start).collect();
     assert_eq!(starts, [None, Some(1), Some(1), Some(2), Some(0), Some(0)]);
     assert_eq!(triggers.of_flow[0], FlowTriggers { start: None, on_sent: Some(1), on_received: Some(0) });
-    // Without a second signal to the multishot its second flow waits for ever.
+    // Without a second signal to the multishot trigger, its second flow never starts.
     let error = parse_matrix(&text.replace("size 9 recv_done_trigger 30\n0", "size 9\n0"), 4).unwrap_err();
     assert_eq!((error.line, error.message.contains("never starts")), (9, true), "{error:?}");
 }

@@ -1,4 +1,4 @@
-//! Flowcut against its paper's fat-tree simulator: `tests/reference/flowcut_expected.csv`.
+//! Flowcut compared with its paper's fat-tree simulator: `tests/reference/flowcut_expected.csv`.
 
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
@@ -16,21 +16,23 @@ const EXPECTED: &str = include_str!("../../../../tests/reference/flowcut_expecte
 const TOPOLOGY: &str = include_str!("../../../../tests/reference/fattree_128_200g.topo");
 const MATRIX: &str = include_str!("../../../../tests/reference/perm_n128_s2097152.cm");
 
-/// Packets in the window that the reference runs with: its set-up replaces the 2,500,000 bytes asked for by 1.2 bandwidth-delay
-/// products (390,240 bytes of 4,096 byte packets) before a flow starts.
+/// The window of the reference's runs in packets: its set-up replaces the configured 2,500,000
+/// bytes by 1.2 bandwidth-delay products (390,240 bytes of 4,096 byte packets) before a flow
+/// starts.
 const REAL_PACKETS: u64 = 96;
 
 /// 13.008 us at 200 Gb/s.
 const BDP_BYTES: u64 = 325_200;
 
-/// Packets as in the reference: 4,096 bytes of payload and 64 of header.
+/// Payload of packets, as in the reference: 4,096 bytes, with a header of 64.
 const PAYLOAD_BYTES: u32 = 4_096;
 const HEADER_BYTES: u32 = 64;
 
-/// Rate of the cable from a host to the switch that models its link's queue: the maximum.
+/// Rate of the cable between a host and the switch that models the queue of its link: the maximum.
 const INNER_BPS: u64 = 1_000_000_000_000;
 
-/// A row of the reference. `ratio` is the setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.
+/// Returns a row of the reference. `ratio` is the setting `rtt_ratio`; `None` runs `ecmp` instead
+/// of Flowcut.
 fn scenario(ratio: Option<u64>, rule: FlowcutRule) -> Scenario {
     let network = TopoFile::parse(TOPOLOGY).unwrap().network();
     let matrix = parse_matrix(MATRIX, network.hosts.len()).unwrap();
@@ -41,14 +43,15 @@ fn scenario(ratio: Option<u64>, rule: FlowcutRule) -> Scenario {
     flowcut.rule = rule;
     flowcut.rtt_ratio = Ratio::permille(1_000 * ratio.unwrap_or(4));
     if rule == FlowcutRule::Paper {
-        // The product is that of the host's link, not of the faster cable to the queue before it.
+        // The product of the host's link, not that of the faster cable to its queue.
         flowcut.tail_bytes = Some(ByteSize::new(BDP_BYTES));
     }
     scenario
 }
 
-/// A permutation of 8 MiB flows on the same fabric, as the paper's figures 8 and 9 have them, with our own senders and the
-/// paper's rule, a window of 1.5 bandwidth-delay products, and `slow` cables at a tenth of their rate.
+/// Runs a permutation of 8 MiB flows on the same fabric as figures 8 and 9 of the paper, with our
+/// senders, the paper's rule, a window of 1.5 bandwidth-delay products, and `slow` cables at a
+/// tenth of their rate.
 pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64) -> Vec<Figures> {
     let network = TopoFile::parse(TOPOLOGY).unwrap().network();
     let each = Each { bytes: 8 << 20, start_ps: 0 };
@@ -63,10 +66,10 @@ pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64) -> Vec<Fig
     runs(&scenario, balancer, &slow, seeds)
 }
 
-/// Where slow cables are drawn from.
+/// The random stream that selects slow cables.
 const SLOW_STREAM: u64 = 0x510e;
 
-/// The first links of the cables between switches.
+/// Returns the first links of the cables between switches.
 fn between_switches(network: &Network) -> impl Iterator<Item = usize> {
     (0..network.links.len()).step_by(2).filter(|link| network.links[*link].is_uplink())
 }
@@ -81,7 +84,7 @@ fn slow_cable(network: &Network, link: usize) -> LinkEvent {
     }
 }
 
-/// `pattern` on `network` with the reference's packet size, and with queues that are long enough to lose nothing.
+/// Returns `pattern` on `network` with the reference's packet size and queues that never overflow.
 fn lossless(network: Network, pattern: Pattern) -> Scenario {
     let mut scenario = reference("flowcut", network, pattern);
     let transport = &mut scenario.transport;
@@ -97,7 +100,8 @@ fn lossless(network: Network, pattern: Pattern) -> Scenario {
     scenario
 }
 
-/// The same fabric with a switch between each host and its link: its queue holds the packets that wait for the link.
+/// Returns the same fabric with a switch between each host and its link, whose queue holds the
+/// packets waiting for the link.
 fn with_link_queues(network: &Network) -> Network {
     let mut out = Network::default();
     for host in &network.hosts {
@@ -120,7 +124,7 @@ fn with_link_queues(network: &Network) -> Network {
     out
 }
 
-/// The reference's runs under a balancer, by seed.
+/// Returns the reference's runs with a balancer, by seed.
 fn expected(balancer: &str) -> Vec<Figures> {
     let figures = |[mean_us, p99_us, max_us, drain_percent]: [f64; 4]| Figures {
         mean_us,
@@ -132,20 +136,20 @@ fn expected(balancer: &str) -> Vec<Figures> {
     super::expected(EXPECTED, "perm128-2M", balancer).into_iter().map(figures).collect()
 }
 
-/// One of the reference's balancers, with its runs and ours under either rule.
+/// One of the reference's balancers, with its runs and ours by either rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.
     pub ratio: Option<u64>,
     /// The reference's runs.
     pub expected: Vec<Figures>,
-    /// Ours, with its rule.
+    /// Our runs with the published rule.
     pub simple: Vec<Figures>,
-    /// Ours, with the paper's; none under `ecmp`.
+    /// Our runs with the paper's rule; empty for `ecmp`.
     pub paper: Vec<Figures>,
 }
 
-/// Every balancer of the reference, ours with seeds from 1 to `seeds`.
+/// Runs every balancer of the reference with seeds from 1 to `seeds`.
 pub fn compare(seeds: u64) -> Vec<Comparison> {
     let one = |ratio: Option<u64>| {
         let balancer = if ratio.is_some() { BalancerKind::Flowcut } else { BalancerKind::Ecmp };
@@ -157,9 +161,9 @@ pub fn compare(seeds: u64) -> Vec<Comparison> {
 }
 
 impl Comparison {
-    /// Whether our figures with the published rule match the reference's: the mean within 5 %, the largest within 10 % and the
-    /// drain share within 4 points. Under `ecmp` only the mean is compared. The paper's rule must be no worse than the published
-    /// one.
+    /// Returns whether our figures with the published rule match the reference: the mean within 5
+    /// %, the maximum within 10 % and the drain share within 4 points; for `ecmp` only the mean.
+    /// The paper's rule must be no worse than the published one.
     pub fn holds(&self) -> bool {
         let relative = |of: fn(&Figures) -> f64| (average(&self.simple, of) / average(&self.expected, of) - 1.0).abs();
         let drains = average(&self.simple, |run| run.drain_percent) - average(&self.expected, |run| run.drain_percent);
@@ -176,12 +180,12 @@ impl Comparison {
     }
 }
 
-/// The name of a balancer in the reference.
+/// Returns the name of a balancer in the reference.
 fn name(ratio: Option<u64>) -> String {
     ratio.map_or_else(|| "ecmp".into(), |ratio| format!("flowcut-ratio{ratio}"))
 }
 
-/// What the document says before the table.
+/// The text of the document before the table.
 const HEAD: &str = "
 ## Flowcut
 
@@ -199,7 +203,7 @@ paper's rule: mean | largest | drained | |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 ";
 
-/// The document's section.
+/// Returns the section of the document.
 pub(super) fn section(comparisons: &[Comparison]) -> String {
     let row = |one: &Comparison| {
         let of = |runs: &[Figures], of: fn(&Figures) -> f64, digits: usize| match runs {

@@ -13,7 +13,8 @@ of ours, or twenty with balancers that keep a flow on one path (`ecmp`, `plb`, `
 the largest completion time among the scenarios of a name, in per cent, and the number of rows within tolerance if not all are.
 ";
 
-/// The document: for each reference a row for each group of scenarios, the rows outside their tolerance, and the reasons.
+/// Returns the document: for each reference a row per group of scenarios, the rows outside their
+/// tolerance, and the reasons.
 pub fn markdown(comparisons: &[Comparison], flowcut: &[flowcut::Comparison]) -> String {
     let mut text = HEAD.to_string();
     for of_one in comparisons.chunk_by(|one, next| std::ptr::eq(one.reference, next.reference)) {
@@ -35,8 +36,8 @@ pub fn markdown(comparisons: &[Comparison], flowcut: &[flowcut::Comparison]) -> 
     text + &flowcut::section(flowcut)
 }
 
-/// A line for each group of scenarios, which have the first word of their names in common, with a cell for each balancer: the largest deviations of
-/// the mean and the largest completion time in per cent.
+/// Writes a line for each group of scenarios, whose names share their first word, with a cell per
+/// balancer: the maximum deviations of the mean and of the maximum completion time in per cent.
 fn groups(text: &mut String, comparisons: &[Comparison]) {
     let group = |one: &Comparison| one.row.scenario.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
     let distinct = |names: &mut Vec<&'static str>, name| {
@@ -77,7 +78,7 @@ fn explanations(text: &mut String, outside: &[&Comparison]) {
     }
 }
 
-/// Every figure of every row.
+/// Returns every figure of every row as CSV.
 pub fn csv(comparisons: &[Comparison]) -> String {
     let mut text = "scenario,balancer,figure,reference_us,ours_us,difference_percent,tolerance_percent\n".to_string();
     for (one, difference) in comparisons.iter().flat_map(|one| one.differences().into_iter().map(move |of| (one, of))) {
@@ -89,7 +90,7 @@ pub fn csv(comparisons: &[Comparison]) -> String {
     text
 }
 
-/// Prints a row while others run.
+/// Prints a row as soon as it is complete.
 pub fn print(one: &Comparison) {
     for difference in one.differences() {
         let (relative, figure) = (100.0 * difference.relative(), difference.figure);

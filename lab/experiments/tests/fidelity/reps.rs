@@ -18,7 +18,7 @@ pub(super) static REPS: Reference = Reference {
     settings: same_for_all_pairs,
 };
 
-/// What the document says before the table.
+/// The text of the document before the table.
 const HEAD: &str = "
 ## The REPS paper's simulator
 
@@ -121,12 +121,12 @@ static ROWS: [Row; 15] = [
     },
 ];
 
-/// Why an ACK per 8 packets differs.
+/// The reason why an ACK per 8 packets differs.
 const THREE_RUNS: &str = "\
 The reference's three largest completion times under `ops` are 206, 210 and 226 us, so that their mean is uncertain by 6 us, which is 3 %. Ours \
 vary by 8 us from run to run, and 24 of them average 226.5 us. The means over all flows agree within 0.5 %";
 
-/// Why an ACK per 16 packets differs.
+/// The reason why an ACK per 16 packets differs.
 const ACKS: &str = "\
 The reference's largest completion time is 254.6 to 255.2 us under either balancer and every seed. Its independence of balancer and seed suggests the retransmission timer: some of its flows seem to wait for a \
 timeout of their last packets, 42 us in addition to about 200. We did not reproduce that, so this row is open. \
@@ -134,14 +134,14 @@ The known difference is: when the triggering packet is marked, its ACK covers 64
 earlier packets are not acknowledged; ours covers 256 packets and everything that arrived since the last ACK, \
 and a complete message is acknowledged at once";
 
-/// Why `ops` differs where an eighth of its packets is lost.
+/// The reason why `ops` differs with a loss of one eighth of its packets.
 const PARTS_OF_PACKETS: &str = "\
 Under `ops`, which loses an eighth of its packets until the end, windows shrink to a few packets. The \
 reference's sender sends a packet if any part of it fits its window, ours if the whole packet does. With our \
 rule patched into it, the reference takes 2,478 us on average instead of 2,094. Under `reps`, where windows stay \
 large, the patch has no effect";
 
-/// Why four flows that each keep to a path differ.
+/// The reason why four flows with one path each differ.
 const FOUR_PATHS: &[(BalancerKind, &str)] = &[(BalancerKind::Plb, DRAWS), (BalancerKind::Flowlet, DRAWS)];
 
 const DRAWS: &str = "\
@@ -150,8 +150,8 @@ of its simulator with seeds 1 to 20 give mean completion times of 1,160 us for `
 1,478 and from 1,031 to 1,768), and of 1,297 and 1,447 us for `flowlet` (705 to 2,636 and 892 to 1,872). Ours are within 5 % of those, except for `flowlet` with the slow uplink: in two of our twenty runs three or four \
 flows use it, which takes over 3,000 us and occurs in none of theirs; the other eighteen average 1,460 us";
 
-/// The matrix of a ring AllReduce of 4 MiB over 32 hosts. Every host sends 62 times 128 KiB to the next host. A flow starts when
-/// the one before it is acknowledged.
+/// Returns the matrix of a ring AllReduce of 4 MiB over 32 hosts. Every host sends 62 times 128 KiB
+/// to the next host. A flow starts when the previous one is acknowledged.
 fn ring_text() -> String {
     let (hosts, steps) = (32, 62);
     let mut text = format!("Nodes {hosts}\nConnections {}\n", hosts * steps);

@@ -12,22 +12,22 @@ use super::Chooser;
 /// One scenario of a reference.
 #[derive(Debug)]
 pub struct Row {
-    /// Its name in the reference's file.
+    /// Its name in the file of the reference.
     pub scenario: &'static str,
     pub(super) topology: &'static str,
     pub(super) matrix: Flows,
     pub(super) evs: u32,
     pub(super) ack_every: u32,
     pub(super) cc: CcKind,
-    /// Links that are not whole from the start, and what they have.
+    /// Links that are impaired from the start, and how.
     pub(super) links: Option<(&'static str, LinkAction)>,
-    /// Whether it has few flows. Single runs then differ widely under `ecmp`.
+    /// Whether it has few flows. Single runs then vary widely with `ecmp`.
     pub few: bool,
     /// Whether the makespan is compared instead of completion times.
     pub makespan: bool,
     /// Whether it is small enough for every test run.
     pub small: bool,
-    /// Why figures differ from the reference's, by balancer.
+    /// The reasons why figures differ from the reference, by balancer.
     pub(super) explained: &'static [(BalancerKind, &'static str)],
     pub(super) choosers: &'static [Chooser],
 }
@@ -36,12 +36,12 @@ pub struct Row {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flows {
     File(&'static str),
-    /// A long one, which code writes.
+    /// A long matrix, which is generated.
     Made(fn() -> String),
 }
 
 impl Row {
-    /// Its fabric and flows with the settings that all published simulations share.
+    /// Returns its fabric and flows with the settings common to all published simulations.
     pub(super) fn scenario(&self) -> Scenario {
         let text = match self.matrix {
             Flows::File(text) => text.into(),

@@ -1,4 +1,4 @@
-//! Inputs that are not among REPS's rows, which its simulator was run on as well.
+//! Inputs beyond those of the paper that were also run on the REPS simulator.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::sim::{published, same_for_all_pairs};
@@ -8,8 +8,9 @@ use super::{Figures, average, runs};
 
 const LEAF_SPINE_64: &str = include_str!("../../../../tests/reference/leafspine_64_400g.topo");
 
-/// 2 MiB over 64 hosts under `ops`, and what the published simulator gives with seeds 1 to 24: mean and largest completion time in us. Both
-/// vary little between seeds: the largest by 3 % (one standard deviation), that of 8 MiB with 32 entropy values by 8 %.
+/// Messages of 2 MiB over 64 hosts with `ops`, and the results of the published simulator with
+/// seeds 1 to 24: mean and maximum completion time in us. Both vary little between seeds: the
+/// maximum by 3 % (one standard deviation), that of 8 MiB with 32 entropy values by 8 %.
 struct Case {
     slow: Option<&'static str>,
     evs: u32,
@@ -23,7 +24,7 @@ const CASES: [Case; 2] = [
 ];
 const SEEDS: u64 = 24;
 
-/// Each of 64 hosts sends to another.
+/// Returns a permutation of 64 hosts.
 fn matrix() -> String {
     let flow = |src: usize| format!("{src}->{} id {} start 0 size {}\n", (5 * src + 9) % 64, src + 1, 2 << 20);
     "Nodes 64\nConnections 64\n".to_string() + &(0..64).map(flow).collect::<String>()
@@ -42,14 +43,14 @@ fn largest_and_mean(case: &Case) -> (f64, f64) {
     (average(&runs, |run| run.max_us), average(&runs, |run| run.mean_us))
 }
 
-/// A slow link with its whole queue would let the slowest flow take 12 % longer.
+/// With a full queue at a slow link, the slowest flow would take 12 % longer.
 //= docs/specs/switch.md#SW-23 queues of slow links
 #[test]
 fn short_messages_take_as_long_as_in_the_published_simulator() {
     for case in CASES {
         let (max_us, mean_us) = largest_and_mean(&case);
-        let told = format!("slow {:?}, {} EVs: mean {mean_us:.2} us, largest {max_us:.2}", case.slow, case.evs);
-        assert!((mean_us / case.mean_us - 1.0).abs() < 0.01, "{told}");
-        assert!((max_us / case.max_us - 1.0).abs() < 0.03, "{told}");
+        let found = format!("slow {:?}, {} EVs: mean {mean_us:.2} us, largest {max_us:.2}", case.slow, case.evs);
+        assert!((mean_us / case.mean_us - 1.0).abs() < 0.01, "{found}");
+        assert!((max_us / case.max_us - 1.0).abs() < 0.03, "{found}");
     }
 }

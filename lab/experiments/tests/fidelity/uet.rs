@@ -1,4 +1,5 @@
-//! The rows of Ultra Ethernet's simulator. `tests/reference/README.md` says how its results were made.
+//! The rows of Ultra Ethernet's simulator. `tests/reference/README.md` describes how its results
+//! were obtained.
 
 use spray_core::cc::CcKind;
 use spray_core::link::PS_PER_S;
@@ -20,7 +21,7 @@ pub(super) static UET: Reference = Reference {
     settings,
 };
 
-/// What the document says before the table.
+/// The text of the document before the table.
 const HEAD: &str = "
 ## Ultra Ethernet's simulator
 
@@ -64,7 +65,7 @@ const fn row(scenario: &'static str, topology: &'static str, matrix: Flows) -> R
     }
 }
 
-/// The same row with another control.
+/// Returns the same row with another congestion control.
 const fn under(cc: CcKind, row: Row, scenario: &'static str) -> Row {
     Row { scenario, cc, ..row }
 }
@@ -132,7 +133,7 @@ static ROWS: [Row; 34] = [
     Row { explained: SHARED_REQUESTS, ..under(CcKind::NsccEqds, ALL, "both-all-to-all32") },
 ];
 
-/// Why an ACK per four packets differs.
+/// The reason why an ACK per four packets differs.
 const ASKED_FOR: &[(BalancerKind, &str)] = &[(BalancerKind::Ops, ASKED), (BalancerKind::Reps, ASKED)];
 
 const ASKED: &str = "\
@@ -140,7 +141,7 @@ Its sender requests an acknowledgement with every packet that fills its window; 
 from its source, its largest completion times under `ops` and `reps` are 274 and 245 us on two tiers, and 288 and 261 us on \
 three (four seeds): ours are within 2 % of these";
 
-/// Why an all-to-all differs with credit.
+/// The reason why an all-to-all with credit differs.
 const SHARED_REQUESTS: &[(BalancerKind, &str)] = &[
     (BalancerKind::Ops, SHARED),
     (BalancerKind::Bitmap, SHARED),
@@ -154,7 +155,7 @@ last request was too small waits until its receiver has served all others and gr
 the division removed from its source, the mean is 166 us and the largest 186 to 199 us (three seeds); our mean then lies 3 % \
 above, our largest within 2 %";
 
-/// What its command lines say or lead to.
+/// Applies the settings of its command lines.
 fn settings(scenario: &mut Scenario) {
     let rtt_ps = scenario.base_rtt_ps(&scenario.paths());
     let (rate_bps, packet_bytes) = (scenario.network.links[0].rate_bps, u64::from(scenario.packet_bytes()));
@@ -176,12 +177,12 @@ fn settings(scenario: &mut Scenario) {
     eqds.request_bytes = eqds.speculative_bytes;
 }
 
-/// So many of 128 hosts, evenly spread, send a MiB each to the first one.
+/// Returns an incast of 1 MiB to the first host from `senders` of the 128 hosts, evenly spread.
 fn incast(senders: usize) -> String {
     flows(128, 1 << 20, (0..senders).map(|sender| (sender * 128 / senders + 1, 0)))
 }
 
-/// A matrix of flows of `bytes` each that start at once.
+/// Returns a matrix of flows of `bytes` each that start at the same time.
 fn flows(hosts: usize, bytes: u64, pairs: impl ExactSizeIterator<Item = (usize, usize)>) -> String {
     let head = format!("Nodes {hosts}\nConnections {}\n", pairs.len());
     let line = |(id, (from, to)): (usize, (usize, usize))| format!("{from}->{to} id {} start 0 size {bytes}\n", id + 1);

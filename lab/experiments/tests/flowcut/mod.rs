@@ -1,4 +1,4 @@
-//! Flowcut never reorders, never stays drained, and does what its paper and its simulator found.
+//! Flowcut never reorders, never drains forever, and behaves as in its paper and in its simulator.
 
 mod order;
 
@@ -10,10 +10,10 @@ use self::order::{Outcome, random_run};
 use crate::fidelity::flowcut::{compare, figure};
 use crate::fidelity::{Figures, average};
 
-/// First transmissions of all random runs together; the variable `FLOWCUT_PACKETS` asks for another number, as `cargo xtask ci` does for ten
-/// million, and `FLOWCUT_SEED` for another first seed than 1.
+/// The number of first transmissions of all random runs together. The variable `FLOWCUT_PACKETS`
+/// overrides it (ten million in `cargo xtask ci`), and `FLOWCUT_SEED` the first seed, 1.
 const PACKETS: u64 = 1_000_000;
-/// Runs between looks at how many packets there were.
+/// The number of runs between two checks of the packet count.
 const BATCH: u64 = 16;
 
 //= docs/specs/flowcut.md#FLC-5 no reordering
@@ -21,7 +21,7 @@ const BATCH: u64 = 16;
 #[test]
 fn nothing_is_reordered_and_nothing_stays_drained_in_millions_of_packets() {
     let sum = millions_of_packets(None);
-    // The runs were hard enough to mean something, and not too hard.
+    // The runs caused enough failures to be significant, and most flows completed nevertheless.
     assert!(
         sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops * 100 > sum.packets,
         "{sum:?}"
@@ -41,18 +41,20 @@ fn switches_reorder_nothing_in_millions_of_packets() {
     assert_is_hard(&millions_of_packets(Some(Scheme::FlowcutSwitch)));
 }
 
-/// Flows that lost packets and went on. A flow on a dead path stays there until nothing of it is on its way, or is given up.
+/// Checks that flows lost packets and recovered. A flow on a failed path stays there until none of
+/// its packets is in flight, or is given up.
 fn assert_is_hard(sum: &Outcome) {
     assert!(sum.retransmits * 20 > sum.packets && sum.drops * 100 > sum.packets, "{sum:?}");
     assert!(sum.completed * 100 > sum.flows * 80, "{sum:?}");
 }
 
-/// Random runs, with Flowcut in `switches` or at hosts, of which no one reorders a packet or leaves a flow where it is for ever.
+/// Random runs, with Flowcut in `switches` or at hosts, of which none reorders a packet or leaves a
+/// flow stuck.
 fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
     let mut sum = Outcome::default();
-    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
-        let first = sum.runs + asked("FLOWCUT_SEED").unwrap_or(1);
+    let variable = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    while sum.packets < variable("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
+        let first = sum.runs + variable("FLOWCUT_SEED").unwrap_or(1);
         let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64, switches)).unwrap();
         for run in &runs {
             assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");
@@ -65,13 +67,14 @@ fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
 
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse() {
+fn published_figures_are_reproduced_and_the_paper_s_rule_is_no_worse() {
     for comparison in compare(10) {
         assert!(comparison.holds(), "{comparison:#?}");
     }
 }
 
-/// Figures 8 and 9: the tail is up to 1.5 times better than ECMP's, with 1 % of links at a tenth of their rate up to 5 times.
+/// Figures 8 and 9: the tail is up to 1.5 times better than ECMP's, and up to 5 times with 1 % of
+/// the links at a tenth of their rate.
 #[test]
 fn the_tail_is_better_than_ecmp_s_and_far_better_with_slow_links() {
     let tail = |balancer, slow| {

@@ -1,5 +1,6 @@
-//! Random runs of Flowcut, at hosts or in switches: a seed draws fabric, load, failures, congestion control and settings. In no run may a packet
-//! arrive after one that was sent later, and no flow may stay in a drain for ever.
+//! Random runs of Flowcut, at hosts or in switches: a seed draws fabric, load, failures, congestion
+//! control and settings. In no run may a packet arrive after one sent later, or a flow drain
+//! forever.
 
 use std::collections::HashSet;
 
@@ -19,25 +20,25 @@ use spray_fabric::{
 /// The figures of one random run, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
-    /// Data packets sent, retransmissions left out.
+    /// Data packets sent, without retransmissions.
     pub packets: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmits: u64,
-    /// Packets that arrived after one of their flow that was sent later.
+    /// Packets that arrived after one of their flow sent later.
     pub reordered: u64,
     /// Flows.
     pub flows: u64,
     /// Flows that completed.
     pub completed: u64,
-    /// Flows that neither completed nor were given up. A correct run has none.
+    /// Flows that neither completed nor were given up; 0 in a correct run.
     pub stuck: u64,
     /// Flows that drained at least once.
     pub drained: u64,
     /// Frames that links or queues dropped.
     pub drops: u64,
-    /// A description of the run for people.
+    /// A human-readable description of the run.
     pub what: String,
 }
 
@@ -56,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Draws of one run.
+/// The random choices of one run.
 struct Draw(Rng);
 
 impl Draw {
@@ -77,10 +78,11 @@ impl Draw {
     }
 }
 
-/// Runs the random run of `seed`, some tens of thousands of packets, with Flowcut in `switches` or else at hosts.
+/// Runs the random run of `seed`, of some tens of thousands of packets, with Flowcut in `switches`
+/// or else at hosts.
 ///
 /// # Errors
-/// When the simulator refuses the run: the draws of this module are then wrong.
+/// If the simulator rejects the run, which means that the draws of this module are invalid.
 pub fn random_run(seed: u64, switches: Option<Scheme>) -> Result<Outcome, String> {
     let mut draw = Draw(stream(seed, 0x0f10));
     let (mut scenario, mut what) = scenario(&mut draw, switches);
@@ -92,7 +94,7 @@ pub fn random_run(seed: u64, switches: Option<Scheme>) -> Result<Outcome, String
     }
     let balancer = if switches.is_some() { BalancerKind::Ecmp } else { BalancerKind::Flowcut };
     let simulation = Simulation::new(&scenario);
-    // The simulator itself asserts that every frame sent is delivered, dropped or in flight.
+    // The simulator asserts that every frame sent is delivered, dropped or in flight.
     let result = simulation.run(balancer, seed, &[]).map_err(|error| format!("seed {seed}: {error}"))?;
     let count = |of: &dyn Fn(&spray_experiments::results::FlowResult) -> bool| {
         result.flows.iter().filter(|flow| of(flow)).count()
@@ -125,13 +127,13 @@ fn scenario(draw: &mut Draw, switches: Option<Scheme>) -> (Scenario, String) {
     let failures = failures(draw, &mut scenario, switches);
     let transport = transport(draw, &mut scenario);
     let queue = queue(draw, &mut scenario);
-    // Longer than any flow goes without progress before it is given up.
+    // Longer than any flow lasts without progress before it is given up.
     scenario.time_limit_ps = Some(LIMIT_PS);
     let what = format!("{fabric}; {failures}; {transport}; {queue}; {:?}", scenario.transport.schemes.flowcut);
     (scenario, what)
 }
 
-/// Flows are given up after 20 ms without progress; one that gets a packet through now and then may take seconds.
+/// Flows are given up after 20 ms without progress; one with occasional progress may take seconds.
 const LIMIT_PS: u64 = 8_000_000_000_000;
 
 fn network(draw: &mut Draw) -> (Network, String) {
@@ -184,7 +186,7 @@ fn network(draw: &mut Draw) -> (Network, String) {
     }
 }
 
-/// One to three flows a host, from a packet to some MB, starting within 100 us, some at 0.
+/// Draws one to three flows per host, from a packet to some MB, starting within 100 us, some at 0.
 fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
     let per_host = draw.between(1, 3);
     let most = draw.one(&[100_000, 1_000_000, 4_000_000, 16_000_000]);
@@ -200,13 +202,14 @@ fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
     (0..count).map(flow).collect()
 }
 
-/// Bytes of a run at most.
+/// The maximum number of bytes of a run.
 const BYTES: u64 = 400_000_000;
 
-/// Failures of up to four links between switches. Two kinds are left out because they reorder packets on one path, under `ecmp`
-/// too. Failures that routing learns of move an entropy value to another path while packets are in flight. On a link that becomes
-/// faster again, queued frames keep the times of the slow link, and later frames may overtake them. Where all switches that have a choice keep flowcuts, routing
-/// may learn.
+/// Draws failures of up to four links between switches. Two kinds are excluded because they reorder
+/// packets on one path, with `ecmp` too. Failures that routing detects move an entropy value to
+/// another path while packets are in flight. On a link that becomes faster again, queued frames
+/// keep the times of the slow link, and later frames may overtake them. If all switches with a
+/// choice keep flowcuts, routing may detect failures.
 fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) -> String {
     let network = &scenario.network;
     let ends = |link: &Link| (link.from, link.to);
@@ -218,7 +221,7 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) 
     let mut events = Vec::new();
     for _ in 0..draw.one(&[0, 1, 1, 2, 4]) {
         let name = names[draw.below(names.len() as u64) as usize].clone();
-        // One direction, or the other as well: then acknowledgements are lost too.
+        // One direction, or both: then ACKs are lost too.
         let pick = if draw.chance(50) { name.clone() } else { name.replacen("->", "-", 1) };
         let Some(links) = scenario.network.links_named(&pick) else { continue };
         let action = match draw.below(6) {
@@ -230,13 +233,14 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) 
                 down_ps: draw.between(1, 10) * 1_000_000,
             },
             _ if learns => LinkAction::Down { convergence_ps: draw.between(0, 100) * 1_000_000 },
-            // The link is down, and routing does not learn of it.
+            // The link is down, and routing does not detect it.
             _ => LinkAction::Down { convergence_ps: 2 * LIMIT_PS },
         };
         let at_ps = draw.one(&[0, 20_000_000, 80_000_000]);
         let until_ps = draw.chance(60).then(|| at_ps + draw.between(10, 2_000) * 1_000_000);
         let until_ps = until_ps.filter(|_| !matches!(action, LinkAction::Rate { .. }));
-        // All events of a link together leave it a thousandth of its rate: one may slow it.
+        // All events of a link together must leave it at least a thousandth of its rate, so only
+        // one may slow it.
         let slows = |event: &LinkEvent| matches!(event.action, LinkAction::Rate { .. });
         let event = LinkEvent { name: pick, links, at_ps, until_ps, action };
         let shares = |other: &LinkEvent| other.links.iter().any(|link| event.links.contains(link));
@@ -252,7 +256,7 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) 
 fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     let transport = &mut scenario.transport;
     transport.cc = draw.one(&CcKind::ALL);
-    // A sender asks for credit for ever: a flow without another path would never be given up.
+    // A sender requests credit forever: a flow without another path would never be given up.
     let asks = matches!(transport.cc, CcKind::Eqds | CcKind::NsccEqds);
     transport.evs = Some(if asks { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) });
     transport.ack_every = draw.one(&[1, 1, 1, 2, 4, 16]);
@@ -260,7 +264,7 @@ fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     transport.cc_schemes.dctcp.marked_by_trigger = transport.ack_marked;
     transport.sack_gap_packets = draw.one(&[0, 1, 3, 8, 32]);
     transport.rto_min_us = Some(Micros::new(draw.one(&[1, 15, 50, 200])));
-    // The least values give timeouts without a loss, but not a storm of them.
+    // The minimum values cause timeouts without a loss, but not permanently.
     transport.rto_max_us = Some(Micros::new(draw.one(&[200, 800, 3_200])));
     let packet = u64::from(transport.payload_bytes) + 64;
     transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(packet * draw.one(&[1, 4, 32, 128, 512])));

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// A small deterministic generator.
+/// A small deterministic random number generator.
 fn step(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -18,7 +18,7 @@ fn place(ties: Ties, key: u64, number: u32) -> (u64, u32, u32) {
 /// Compares with an ordered set: inserts that are near, equal, in the current cell, and beyond the
 /// range.
 #[test]
-fn takes_in_order_of_keys_then_draws_or_numbers() {
+fn events_are_sorted_by_key_then_by_draw_or_number() {
     for seed in 1..200u64 {
         let ties = Ties::new(seed);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -48,7 +48,7 @@ fn takes_in_order_of_keys_then_draws_or_numbers() {
 }
 
 #[test]
-fn what_comes_next_is_known_within_a_cell() {
+fn the_next_event_is_known_within_a_cell() {
     let mut calendar = Calendar::new(4, 8, Ties::new(0));
     [(3, 7), (1, 5), (2, 6), (40, 8)].into_iter().for_each(|(key, number)| calendar.insert(key + 16, number));
     assert_eq!(calendar.pop_before(u64::MAX), Some((17, 5)));
@@ -59,7 +59,7 @@ fn what_comes_next_is_known_within_a_cell() {
 /// Compares with an ordered set: windows, between which events arrive that are not below the end of
 /// the last one.
 #[test]
-fn takes_what_comes_before_the_end_of_a_window() {
+fn events_before_the_end_of_a_window_are_taken() {
     for seed in 1..200u64 {
         let ties = Ties::new(seed);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -3,9 +3,9 @@
 use super::*;
 
 impl<W: Watch + Clone> Engine<'_, W> {
-    /// As [`run`](Self::run); calls `look` periodically with the time and the bytes waiting by
+    /// As [`run`](Self::run); calls `inspect` periodically with the time and the bytes waiting by
     /// link, except at hosts.
-    pub(in super::super) fn run_looking(mut self, every_ps: u64, look: &mut dyn FnMut(u64, &[u64])) -> SimOutcome {
+    pub(in super::super) fn run_inspected(mut self, every_ps: u64, inspect: &mut dyn FnMut(u64, &[u64])) -> SimOutcome {
         self.special(0);
         let mut at_ps = 0;
         loop {
@@ -17,7 +17,7 @@ impl<W: Watch + Clone> Engine<'_, W> {
                 break;
             }
             while at_ps < special_ps && at_ps <= next_ps {
-                look(at_ps, &self.waiting(at_ps));
+                inspect(at_ps, &self.waiting(at_ps));
                 at_ps += every_ps;
             }
             if next_ps >= special_ps && !self.special_until(next_ps) {

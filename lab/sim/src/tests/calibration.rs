@@ -6,9 +6,9 @@ use super::*;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 
-/// Configuration of a sender with path estimates wrong by `factor`; it measures the path as
-/// real connections do, or with `None` trusts correct estimates.
-fn guessing(balancer: BalancerKind, control: ControlConfig, factor: Option<f64>) -> FlowConfig {
+/// Returns the configuration of a sender whose path estimates are wrong by `factor`; it measures
+/// the path as real connections do. With `None` the estimates are correct and never updated.
+fn with_estimates(balancer: BalancerKind, control: ControlConfig, factor: Option<f64>) -> FlowConfig {
     let wrong = |value: u64| (value as f64 * factor.unwrap_or(1.0)) as u64;
     let mut config = flow_config(balancer);
     config.cc = control;
@@ -47,7 +47,7 @@ fn mean_of_seeds_us(config: FlowConfig, slow: bool, packets: u64) -> f64 {
 }
 
 #[test]
-fn a_wrong_guess_at_the_path_changes_nothing() {
+fn wrong_initial_estimates_have_no_effect() {
     //= docs/specs/calibration.md#CAL-5 initial estimates
     let balancers = BalancerKind::ALL.into_iter().map(|balancer| (balancer, dctcp()));
     let rates = |kind: CcKind| kind != CcKind::FixedRate;
@@ -56,16 +56,16 @@ fn a_wrong_guess_at_the_path_changes_nothing() {
     for (balancer, control) in balancers.chain(controls) {
         for slow in [false, true] {
             let [low, right, high] =
-                [0.1, 1.0, 10.0].map(|factor| mean_us(guessing(balancer, control, Some(factor)), slow, 1024, 5));
+                [0.1, 1.0, 10.0].map(|factor| mean_us(with_estimates(balancer, control, Some(factor)), slow, 1024, 5));
             assert_eq!((low, high), (right, right), "{balancer}, {control:?}, slow {slow}");
         }
     }
 }
 
 #[test]
-fn one_slow_cable_does_not_hold_up_a_start() {
+fn one_slow_cable_does_not_delay_slow_start() {
     //= docs/specs/calibration.md#CAL-6 conservative slow start
-    let config = guessing(BalancerKind::RepsPlus, dctcp(), Some(1.0));
+    let config = with_estimates(BalancerKind::RepsPlus, dctcp(), Some(1.0));
     for packets in [1024, 4096] {
         let (healthy, slow) = (mean_of_seeds_us(config, false, packets), mean_of_seeds_us(config, true, packets));
         // A quarter of the flows share 7.1 cables of 8: 3.2 % more on average. Some packets take
@@ -76,14 +76,14 @@ fn one_slow_cable_does_not_hold_up_a_start() {
 }
 
 #[test]
-fn learning_the_path_costs_a_few_round_trips() {
+fn measuring_the_path_costs_a_few_round_trips() {
     //= docs/specs/calibration.md#CAL-3 slow start
     for balancer in [BalancerKind::Ops, BalancerKind::Reps, BalancerKind::RepsPlus] {
-        let [told, learned] =
-            [None, Some(1.0)].map(|factor| mean_us(guessing(balancer, dctcp(), factor), false, 1024, 5));
+        let [known, measured] =
+            [None, Some(1.0)].map(|factor| mean_us(with_estimates(balancer, dctcp(), factor), false, 1024, 5));
         assert!(
-            (told..told + 3.0 * (BASE_RTT_PS as f64 / US as f64)).contains(&learned),
-            "{balancer}: {learned} us against {told} us"
+            (known..known + 3.0 * (BASE_RTT_PS as f64 / US as f64)).contains(&measured),
+            "{balancer}: {measured} us against {known} us"
         );
     }
 }
@@ -94,7 +94,7 @@ fn learning_the_path_costs_a_few_round_trips() {
 fn shared(limit_bytes: u32, marks: bool, seed: u64) -> (f64, f64) {
     let network = leaf_spine(4, 4, 8);
     let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, 8192 * PAYLOAD)).collect();
-    let config = guessing(BalancerKind::RepsPlus, CcKind::Nscc.config(&Default::default()), Some(1.0));
+    let config = with_estimates(BalancerKind::RepsPlus, CcKind::Nscc.config(&Default::default()), Some(1.0));
     let queue = |bps| {
         let usual = Thresholds { trim: false, limit_bytes, ..queue(bps) };
         if marks { usual } else { Thresholds { mark_min_bytes: limit_bytes, mark_max_bytes: limit_bytes, ..usual } }
@@ -107,7 +107,7 @@ fn shared(limit_bytes: u32, marks: bool, seed: u64) -> (f64, f64) {
 }
 
 #[test]
-fn a_network_that_does_not_mark_serves_as_well() {
+fn a_network_without_marking_is_equally_fast() {
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     //= docs/specs/calibration.md#CAL-8 losses by queue overflow
     for (limit_bytes, most_again) in [(600_000, 0.09), (4_000_000, 0.002)] {

@@ -1,5 +1,5 @@
-//! Several messages on one connection: each byte arrives once, balancers stay warm, and idling
-//! costs nothing.
+//! Several messages on one connection: each byte arrives once, balancers keep their state, and idle
+//! connections cost nothing.
 
 use spray_core::event::Event;
 use spray_core::loss::{ReceiverConfig, ReceiverKind};
@@ -50,7 +50,7 @@ fn assert_delivered(name: &str, outcome: &SimOutcome, hosts: usize) {
 }
 
 /// A link of leaf 0 that fails silently, and loss of `ppm` between switches.
-fn harm(network: &Network, ppm: u32, fails: bool) -> Vec<LinkEvent> {
+fn link_failures(network: &Network, ppm: u32, fails: bool) -> Vec<LinkEvent> {
     let between = network.links.iter().enumerate().filter(|(_, link)| link.is_uplink()).map(|(index, _)| index);
     let loss = LinkEvent {
         name: "all".into(),
@@ -67,7 +67,7 @@ fn harm(network: &Network, ppm: u32, fails: bool) -> Vec<LinkEvent> {
 }
 
 #[test]
-fn every_message_of_a_connection_arrives_once_whatever_happens() {
+fn every_message_of_a_connection_arrives_once_despite_failures() {
     let network = leaf_spine(2, 4, 4);
     let at_once = [0; 7];
     let apart = [0, 5 * US, 9 * US, 400 * US, 400 * US, 1_500 * US, 1_400 * US];
@@ -81,7 +81,7 @@ fn every_message_of_a_connection_arrives_once_whatever_happens() {
                 config.path.trimming = trim;
                 config.give_up_ps = u64::MAX;
                 let small = |rate| Thresholds { trim, limit_bytes: 120_000, ..queue(rate) };
-                let events = harm(&network, ppm, fails);
+                let events = link_failures(&network, ppm, fails);
                 let config = |_| config;
                 let spec = SimSpec { events: &events, queue: &small, ..spec(&network, &flows, &config) };
                 let outcome = simulate(&spec, 1).unwrap();
@@ -92,9 +92,9 @@ fn every_message_of_a_connection_arrives_once_whatever_happens() {
 }
 
 #[test]
-fn messages_of_a_connection_arrive_in_an_ideal_code_and_with_little_memory_for_bytes() {
+fn messages_arrive_with_an_ideal_code_and_with_little_buffer_memory() {
     let network = leaf_spine(2, 4, 4);
-    let events = harm(&network, 5_000, false);
+    let events = link_failures(&network, 5_000, false);
     let flows = on_connections(8, 4, &[0; 7]);
     for ideal_code in [false, true] {
         let mut config = FlowConfig { window_packets: 512, ..flow_config(BalancerKind::Ops) };
@@ -109,7 +109,7 @@ fn messages_of_a_connection_arrive_in_an_ideal_code_and_with_little_memory_for_b
 }
 
 #[test]
-fn more_messages_than_a_sender_holds_wait_their_turn() {
+fn messages_beyond_the_send_queue_wait() {
     let network = leaf_spine(2, 2, 2);
     let message =
         |number: usize| FlowSpec { connection: number.checked_sub(1), ..flow(0, 2, number as u64 % 3 * 1_000) };
@@ -122,7 +122,7 @@ fn more_messages_than_a_sender_holds_wait_their_turn() {
 }
 
 #[test]
-fn parts_and_threads_change_nothing_that_arrives() {
+fn parts_and_threads_do_not_change_delivery() {
     let network = leaf_spine(16, 4, 8);
     let flows = on_connections(128, 8, &[0, 3 * US, 0, 100 * US, 0, 0, 200 * US]);
     let spec = |threads| simulate(&spec(&network, &flows, &|_| flow_config(BalancerKind::Reps)), threads).unwrap();
@@ -133,7 +133,7 @@ fn parts_and_threads_change_nothing_that_arrives() {
 
 //= docs/specs/triggers.md#TRG-6 persistent state
 #[test]
-fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() {
+fn a_persistent_connection_remembers_failed_paths_and_a_new_one_does_not() {
     let network = leaf_spine(2, 8, 4);
     let links = network.links_named("leaf0->spine0").unwrap();
     let action = LinkAction::SilentDrop;
@@ -147,7 +147,7 @@ fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() 
             run(&network, std::slice::from_ref(&event), &[flow(0, 4, bytes), second], BalancerKind::Reps, seed);
         assert!(outcome.flows[0].acked_ps.unwrap() < later_ps, "{:?}", outcome.flows[0]);
         let [first, second] = [0, 1].map(|flow| outcome.flows[flow].sender.retransmits);
-        assert!(first > 3, "or nothing is tested");
+        assert!(first > 3, "otherwise the test is void");
         let freezes = |entry: &&(u64, u32, Event)| matches!(entry.2, Event::FreezeEntered { .. });
         let again = outcome.events.iter().filter(freezes).filter(|(at_ps, ..)| *at_ps >= later_ps);
         assert!(again.clone().all(|(_, flow, _)| *flow == 1));
@@ -155,13 +155,13 @@ fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() 
     };
     for seed in 1..6 {
         let (warm, cold) = (lost(Some(0), seed), lost(None, seed));
-        assert_eq!(warm, (0, 0), "seed {seed}: a frozen balancer reuses what it knows");
+        assert_eq!(warm, (0, 0), "seed {seed}: a frozen balancer reuses its cached values");
         assert!(cold.0 > 3 && cold.1 > 0, "seed {seed}: {cold:?}");
     }
 }
 
 #[test]
-fn idling_loses_nothing_and_sends_nothing() {
+fn an_idle_connection_loses_and_sends_nothing() {
     let network = leaf_spine(2, 4, 4);
     for balancer in BalancerKind::ALL {
         // Longer than every timer: retransmission, giving up, freezing.
@@ -188,7 +188,7 @@ fn idling_loses_nothing_and_sends_nothing() {
 
 //= docs/specs/triggers.md#TRG-1 signals
 #[test]
-fn a_connection_that_is_given_up_fails_all_that_it_has_not_delivered() {
+fn a_connection_that_is_given_up_fails_all_undelivered_messages() {
     //= docs/specs/triggers.md#TRG-8 all of its flows that are not delivered
     let network = leaf_spine(2, 1, 2);
     let links = network.links_named("leaf0->spine0").unwrap();
@@ -228,7 +228,7 @@ fn ring(hosts: usize, steps: usize, bytes: u64, delay_ps: u64, persistent: bool)
 }
 
 #[test]
-fn a_ring_takes_its_steps_one_after_the_other_with_the_delays_between_them() {
+fn a_ring_runs_its_steps_in_sequence_with_delays() {
     //= docs/specs/triggers.md#TRG-3 scenario time
     let network = leaf_spine(2, 4, 4);
     let (hosts, steps, delay_ps) = (8, 14, 7 * US);
@@ -247,7 +247,7 @@ fn a_ring_takes_its_steps_one_after_the_other_with_the_delays_between_them() {
 }
 
 #[test]
-fn computing_goes_on_where_nothing_is_sent() {
+fn computing_continues_without_transmissions() {
     //= docs/specs/triggers.md#TRG-4 at the end of the delay
     let network = leaf_spine(2, 2, 2);
     let mut flows = [flow(0, 2, PAYLOAD), FlowSpec { start: Start::On(2), ..flow(2, 0, PAYLOAD) }];
@@ -272,7 +272,7 @@ fn flows_differ_in_balancer_and_control() {
     };
     let outcome = simulate(&spec(&network, &flows, &config), 1).unwrap();
     let order: Vec<_> = outcome.flows.iter().map(|flow| flow.receiver.order.reordered > 0).collect();
-    assert_eq!((order[0], order[1], order[3]), (false, true, false), "one path keeps order, and many do not");
+    assert_eq!((order[0], order[1], order[3]), (false, true, false), "one path preserves the order, and many do not");
     let pulls: Vec<_> = outcome.flows.iter().map(|flow| flow.sender.pulls > 0).collect();
     assert_eq!(pulls, [false, true, false, false]);
 }

@@ -84,7 +84,7 @@ fn count(outcome: &SimOutcome, name: &str) -> u64 {
 }
 
 #[test]
-fn packets_keep_their_order_unless_a_tail_was_given_up() {
+fn packets_keep_their_order_unless_a_tail_times_out() {
     //= docs/specs/conweave.md#CWV-22 order
     let (mut rerouted, mut held, mut clean) = (0, 0, 0);
     for seed in 1..=RUNS {
@@ -108,7 +108,7 @@ fn packets_keep_their_order_unless_a_tail_was_given_up() {
         held += count(&outcome, "held");
     }
     assert!(clean > RUNS / 2, "{clean} of {RUNS} runs without a timeout");
-    assert!(rerouted > 10 * RUNS && held > 100 * RUNS, "{rerouted} flows moved, {held} packets held");
+    assert!(rerouted > 10 * RUNS && held > 100 * RUNS, "{rerouted} flows rerouted, {held} packets held");
 }
 
 const RUNS: u64 = 60;
@@ -136,7 +136,7 @@ fn without_queues_or_memory_packets_overtake_but_arrive() {
 
 //= docs/specs/conweave.md#CWV-12 may be lost like any other
 #[test]
-fn lost_tails_are_not_waited_for_for_ever() {
+fn the_wait_for_lost_tails_is_bounded() {
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     let (mut timeouts, mut held) = (0, 0);
     for seed in 1..=12 {
@@ -147,9 +147,9 @@ fn lost_tails_are_not_waited_for_for_ever() {
         assert!(delivered(&outcome), "seed {seed}: a flow did not end");
         timeouts += count(&outcome, "timeouts");
         held += count(&outcome, "held");
-        assert_eq!(case.run(), outcome, "the same again");
+        assert_eq!(case.run(), outcome, "a second run is the same");
     }
-    assert!(timeouts > 0 && held > 0, "{timeouts} queues given up, {held} packets held");
+    assert!(timeouts > 0 && held > 0, "{timeouts} queues timed out, {held} packets held");
 }
 
 /// Flows from each host to that `step` further on; returns the end of the last, and the switches'
@@ -167,11 +167,11 @@ fn ring(network: &Network, scheme: Scheme, step: usize, seed: u64) -> (u64, SimO
 }
 
 #[test]
-fn rings_end_earlier() {
+fn rings_complete_earlier() {
     //= docs/specs/conweave.md#CWV-6 a late reply
     for (network, least) in [(leaf_spine(4, 4, 4), 90), (FatTree::uniform([4, 2, 2, 4, 2], BPS, US).network(), 97)] {
         let sum = |scheme| (1..=4).map(|seed| ring(&network, scheme, 4, seed).0).sum::<u64>();
         let (ecmp, conweave) = (sum(Scheme::Ecmp), HOLDING.map(sum));
-        assert!(conweave.iter().all(|us| us * 100 < ecmp * least), "{ecmp} us by hashes, {conweave:?} with ConWeave");
+        assert!(conweave.iter().all(|us| us * 100 < ecmp * least), "{ecmp} us with ECMP, {conweave:?} with ConWeave");
     }
 }

@@ -63,7 +63,7 @@ fn incast() -> (Network, Vec<FlowSpec>) {
 //= docs/specs/eqds.md#EQDS-11 one queue
 //= docs/specs/eqds.md#EQDS-12 spacing of pulls
 #[test]
-fn an_incast_keeps_its_last_link_busy_and_trims_only_what_was_speculated() {
+fn an_incast_keeps_its_last_link_busy_and_trims_only_speculative_packets() {
     let (network, flows) = incast();
     let outcome = simulate_with(&network, &flows, &[], (BalancerKind::Ops, true, 3));
     assert_eq!(sum(&outcome, |flow| flow.sender.timeouts), 0);
@@ -71,7 +71,7 @@ fn an_incast_keeps_its_last_link_busy_and_trims_only_what_was_speculated() {
     assert!((1_000..16 * SPECULATIVE).contains(&trims), "{trims}");
     assert_eq!(sum(&outcome, |flow| flow.sender.retransmits), trims);
     let (last, most) = (last_ps(&outcome), paced_ps(16 * 1_000));
-    assert!(last < most, "{last} ps, {most} at most");
+    assert!(last < most, "{last} ps, above {most}");
     // Fair shares: all senders end together, except for the effect of their first windows.
     let first = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).min().unwrap();
     assert!(last - first < last / 40, "{first} to {last}");
@@ -108,7 +108,7 @@ fn a_permutation_runs_near_the_rate_of_its_links() {
 
 //= docs/specs/eqds.md#EQDS-11 one queue
 #[test]
-fn a_late_flow_gets_its_half_at_once() {
+fn a_late_flow_gets_its_share_immediately() {
     let network = leaf_spine(2, 4, 4);
     let mut flows = [flow(4, 0, 4_000 * PAYLOAD), flow(5, 0, 1_000 * PAYLOAD)];
     flows[1].start = Start::At(100 * US);
@@ -124,7 +124,7 @@ proptest! {
     /// Loses data, ACKs, NACKs, pulls and requests: every flow completes, and frames are conserved.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
     #[test]
-    fn any_losses_leave_every_flow_complete(
+    fn every_flow_completes_despite_losses(
         seed in 0u64..1000,
         loss in 0u32..150_000,
         trim: bool,

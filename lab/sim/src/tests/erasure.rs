@@ -27,7 +27,7 @@ fn slowest_us(outcome: &SimOutcome) -> u64 {
 }
 
 #[test]
-fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
+fn random_loss_causes_no_timeouts_with_an_ideal_code() {
     //= docs/specs/erasure.md#ERA-1 fresh coded packets
     //= docs/specs/erasure.md#ERA-4
     for (ppm, seed) in [(0, 1), (10_000, 2), (50_000, 3)] {
@@ -43,10 +43,10 @@ fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
             assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, PACKETS);
         }
         let (coded_us, timed_us) = (slowest_us(&coded), slowest_us(&timed));
-        assert!(coded_us <= timed_us, "{ppm}: {coded_us} us in a code, {timed_us} without");
+        assert!(coded_us <= timed_us, "{ppm}: {coded_us} us with a code, {timed_us} without");
         if ppm > 0 {
             let timers: u64 = timed.flows.iter().map(|flow| flow.sender.timeouts).sum();
-            assert!(timers > 0 && coded_us * 5 < timed_us * 4, "{ppm}: {coded_us} us in a code, {timed_us} without");
+            assert!(timers > 0 && coded_us * 5 < timed_us * 4, "{ppm}: {coded_us} us with a code, {timed_us} without");
         }
         let all = coded.frames_delivered + coded.frames_dropped + coded.frames_in_flight;
         assert_eq!(coded.frames_sent, all);
@@ -54,7 +54,7 @@ fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
 }
 
 #[test]
-fn the_plain_rule_finds_losses_sooner_and_mistakes_reordering_for_them() {
+fn the_plain_gap_rule_detects_losses_sooner_and_has_spurious_losses() {
     //= docs/specs/transport.md#TRN-39 plain gap rule
     let run = |rule, gap| {
         let change = |config: &mut FlowConfig| (config.sack_rule, config.sack_gap_packets) = (rule, Some(gap));

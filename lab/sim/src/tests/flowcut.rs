@@ -41,12 +41,12 @@ fn no_flow_stays_on_a_slow_path() {
     let ecmp: Vec<_> = (0..256).map(|seed| fct_ms(BalancerKind::Ecmp, seed)).collect();
     let best = ecmp.iter().copied().fold(f64::INFINITY, f64::min);
     let slow = ecmp.iter().filter(|fct| **fct > 5.0 * best).count();
-    assert!((1..256).contains(&slow), "{slow} of 256 begin on the slow path");
+    assert!((1..256).contains(&slow), "{slow} of 256 start on the slow path");
     let mut total = 0.0;
     for (seed, ecmp) in (0..256).zip(&ecmp) {
         let flowcut = fct_ms(BalancerKind::Flowcut, seed);
         // One of 256 draws the slow path four times in a row, and waits for another trial.
-        assert!(flowcut < 6.5 * best, "path seed {seed}: {flowcut} ms, {ecmp} by ecmp, {best} at best");
+        assert!(flowcut < 6.5 * best, "path seed {seed}: {flowcut} ms, {ecmp} with ecmp, {best} at best");
         total += flowcut;
     }
     assert!(total / 256.0 < 1.25 * best, "{} ms in the mean, {best} at best", total / 256.0);

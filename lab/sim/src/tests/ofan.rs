@@ -79,12 +79,12 @@ fn completion_ps(network: &Network, flows: &[FlowSpec], balancer: BalancerKind, 
 }
 
 #[test]
-fn the_bound_is_the_papers() {
+fn the_bound_is_that_of_the_paper() {
     assert_eq!(bound_ps(256), 17_056_940);
 }
 
 #[test]
-fn two_flows_come_to_the_bound_and_never_beat_it() {
+fn two_flows_reach_the_bound_and_never_beat_it() {
     let network = fat_tree(4);
     let bytes = 256 * 4_096;
     let there_and_back = [flow(0, 15, bytes), flow(15, 0, bytes)];

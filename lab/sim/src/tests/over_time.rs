@@ -37,7 +37,7 @@ fn check(network: &Network, outcome: &SimOutcome) {
 
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 #[test]
-fn every_byte_has_its_bin_and_no_bin_is_above_what_links_carry() {
+fn every_byte_is_in_its_bin_and_no_bin_exceeds_the_rate() {
     let network = leaf_spine(4, 4, 4);
     let dead = |link: &str| LinkEvent {
         name: link.into(),
@@ -70,13 +70,13 @@ fn a_lossless_network_carries_no_more_than_its_links() {
     let queue = |bps| Thresholds { limit_bytes: 40_000, ..queue(bps) };
     let outcome =
         simulate(&SimSpec { pfc, queue: &queue, sample_ps: US, ..spec(&network, &flows, &config) }, 1).unwrap();
-    assert!(outcome.ports.iter().any(|port| port.pauses > 0), "it pauses");
+    assert!(outcome.ports.iter().any(|port| port.pauses > 0), "links must pause");
     check(&network, &outcome);
 }
 
 /// A mark on departure is counted in the bin of the departure.
 #[test]
-fn marks_of_frames_that_leave_are_counted_over_time_too() {
+fn marks_on_departure_are_in_the_time_series() {
     let network = leaf_spine(4, 4, 4);
     let flows: Vec<_> = (4..16).map(|src| flow(src, 0, 150_000)).collect();
     let config = |_| flow_config(BalancerKind::Ops);

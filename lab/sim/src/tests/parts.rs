@@ -16,7 +16,7 @@ fn across(network: &Network, bytes: u64) -> Vec<FlowSpec> {
 fn on_any_threads(spec: &SimSpec<'_>) -> SimOutcome {
     let alone = simulate(spec, 1).unwrap();
     for threads in [2, 3, 7] {
-        assert!(simulate(spec, threads).unwrap() == alone, "other figures on {threads} threads");
+        assert!(simulate(spec, threads).unwrap() == alone, "different figures on {threads} threads");
     }
     alone
 }
@@ -27,7 +27,7 @@ fn leaf_event(network: &Network, name: &str, from_us: u64, action: LinkAction) -
 }
 
 #[test]
-fn threads_change_nothing_whatever_happens_to_links() {
+fn threads_do_not_change_results_with_any_link_event() {
     let network = leaf_spine(16, 8, 8);
     let flows = across(&network, 300_000);
     let events = [
@@ -47,7 +47,7 @@ fn threads_change_nothing_whatever_happens_to_links() {
 }
 
 #[test]
-fn threads_change_nothing_under_any_stateless_scheme_of_switches() {
+fn threads_do_not_change_results_with_any_stateless_scheme() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.is_stateless()) {
         let mut network = FatTree::uniform([4, 4, 2, 4, 8], BPS, US).network();
         network.switching = Switching::all(scheme);
@@ -59,7 +59,7 @@ fn threads_change_nothing_under_any_stateless_scheme_of_switches() {
 }
 
 #[test]
-fn threads_change_nothing_with_credit_and_marks_at_departure() {
+fn threads_do_not_change_results_with_credit_and_marks_at_departure() {
     let network = leaf_spine(16, 4, 8);
     // Half of all hosts send to one.
     let flows: Vec<_> = (64..128).map(|src| flow(src, 3, 100_000)).chain(across(&network, 200_000)).collect();
@@ -75,9 +75,9 @@ fn threads_change_nothing_with_credit_and_marks_at_departure() {
 }
 
 /// A trigger without signals forces a single part. Differences are then the order of simultaneous
-/// events, the numbers of frames, and when a receiver learns of the end.
+/// events, the numbers of frames, and when a receiver is notified of the end.
 #[test]
-fn parts_give_the_figures_of_one_part() {
+fn several_parts_give_the_figures_of_one_part() {
     let network = leaf_spine(16, 8, 8);
     let events = [leaf_event(&network, "leaf3->spine2", 0, LinkAction::Rate { ppm: 500_000 })];
     let flows = across(&network, 1 << 20);

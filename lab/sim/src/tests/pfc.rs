@@ -11,7 +11,7 @@ use super::*;
 const FRAME: u64 = 4_150;
 
 /// Sends at line rate and never retransmits.
-fn blast(balancer: BalancerKind) -> FlowConfig {
+fn at_line_rate(balancer: BalancerKind) -> FlowConfig {
     let mut config = flow_config(balancer);
     config.cc = CcKind::FixedWindow.into();
     (config.path.initial_window_bytes, config.path.max_window_bytes) = (1 << 40, 1 << 40);
@@ -27,7 +27,7 @@ fn lossless(
     until_us: u64,
 ) -> SimOutcome {
     let pfc = Some(Pfc { frame_bytes: FRAME as u32, headroom_bytes });
-    let config = |_| blast(BalancerKind::Ecmp);
+    let config = |_| at_line_rate(BalancerKind::Ecmp);
     simulate(&SimSpec { queue, pfc, until_ps: until_us * US, ..spec(network, flows, &config) }, 1).unwrap()
 }
 
@@ -39,19 +39,19 @@ fn limit(packets: u64) -> impl Fn(u64) -> Thresholds {
 #[derive(Default)]
 struct Literal {
     ports: Vec<Port>,
-    /// By flow.
+    /// The ports of each flow.
     paths: Vec<Vec<usize>>,
     arrived_ps: Vec<u64>,
-    /// Ordered by time, then kind, then age.
+    /// Sorted by time, then kind, then age.
     events: BinaryHeap<Reverse<(u64, u8, u64, What)>>,
     age: u64,
     limit: u64,
-    /// Two frames reached a switch at the same moment: either may go first.
+    /// Whether two frames reached a switch at the same time, so that the order is ambiguous.
     tie: bool,
     last_ps: u64,
 }
 
-/// A port, and the data from it that its far end holds.
+/// A port, and the data from it that is stored at its far end.
 #[derive(Clone, Default)]
 struct Port {
     rate_bps: u64,
@@ -65,7 +65,7 @@ struct Port {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    Comes { flow: usize, hop: usize },
+    Arrives { flow: usize, hop: usize },
     Sent { port: usize },
     Pauses { port: usize, on: bool },
 }
@@ -76,7 +76,7 @@ impl Literal {
         let turn = match what {
             What::Pauses { .. } => 0,
             What::Sent { .. } => 1,
-            What::Comes { .. } => 2,
+            What::Arrives { .. } => 2,
         };
         self.events.push(Reverse((at_ps, turn, self.age, what)));
     }
@@ -85,7 +85,7 @@ impl Literal {
     fn run(mut self) -> Option<Vec<u64>> {
         while let Some(Reverse((now_ps, _, _, what))) = self.events.pop() {
             match what {
-                What::Comes { flow, hop } => self.comes(now_ps, flow, hop),
+                What::Arrives { flow, hop } => self.on_arrival(now_ps, flow, hop),
                 What::Sent { port } => self.sent(now_ps, port),
                 What::Pauses { port, on } => {
                     self.ports[port].paused = on;
@@ -101,7 +101,7 @@ impl Literal {
         US + serialisation_ceil_ps(64, self.ports[port].rate_bps)
     }
 
-    fn comes(&mut self, now_ps: u64, flow: usize, hop: usize) {
+    fn on_arrival(&mut self, now_ps: u64, flow: usize, hop: usize) {
         let Some(port) = self.paths[flow].get(hop).copied() else {
             self.arrived_ps[flow] = now_ps;
             return;
@@ -144,7 +144,7 @@ impl Literal {
                 self.at(now_ps + back_ps, What::Pauses { port: from, on: false });
             }
         }
-        self.at(now_ps + US, What::Comes { flow, hop: hop + 1 });
+        self.at(now_ps + US, What::Arrives { flow, hop: hop + 1 });
         self.send(now_ps, port);
     }
 }
@@ -156,7 +156,7 @@ proptest! {
     //= docs/specs/pfc.md#PFC-4 resume
     //= docs/specs/pfc.md#PFC-5 effect of a pause
     #[test]
-    fn every_frame_comes_when_a_literal_model_says(
+    fn every_frame_arrives_as_in_a_literal_model(
         senders in prop::collection::vec((0usize..3, 1u64..400, 0u64..30_000_000), 2..9),
         limit_packets in 3u64..60,
     ) {
@@ -184,7 +184,7 @@ proptest! {
         }
         for (src, (dst, packets, late)) in senders.iter().enumerate() {
             literal.paths.push(vec![src, count, count + 1, count + 2 + dst]);
-            (0..*packets).for_each(|_| literal.at(*late, What::Comes { flow: src, hop: 0 }));
+            (0..*packets).for_each(|_| literal.at(*late, What::Arrives { flow: src, hop: 0 }));
         }
         let arrived_ps: Vec<_> = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).collect();
         let expected_ps = literal.run();
@@ -195,11 +195,12 @@ proptest! {
     }
 }
 
-/// An incast of any size loses nothing, pauses all links towards it, and never idles the last link.
+/// An incast of any size loses nothing, pauses all links towards the receiver, and never idles the
+/// last link.
 //= docs/specs/pfc.md#PFC-1 data is lossless
 //= docs/specs/pfc.md#PFC-6 headroom
 #[test]
-fn headroom_is_what_arrives_until_a_pause_stops_it() {
+fn headroom_covers_the_frames_until_a_pause_takes_effect() {
     let network = leaf_spine(4, 4, 8);
     let flows: Vec<_> = (8..32).map(|src| flow(src, 0, 300 * PAYLOAD)).collect();
     let outcome = lossless(&network, &limit(20), None, &flows, 60_000);
@@ -218,7 +219,7 @@ fn headroom_is_what_arrives_until_a_pause_stops_it() {
 
 /// Head-of-line blocking: a flow to an idle host waits behind those to a busy host.
 #[test]
-fn a_pause_hits_those_who_did_nothing() {
+fn a_pause_affects_unrelated_flows() {
     let network = leaf_spine(2, 1, 8);
     let victim = flow(0, 15, 300 * PAYLOAD);
     let alone = lossless(&network, &limit(20), None, &[victim], 60_000);
@@ -234,7 +235,7 @@ fn a_pause_hits_those_who_did_nothing() {
 /// never deadlocks.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
-fn a_circle_of_full_links_is_a_deadlock() {
+fn a_cycle_of_full_links_is_a_deadlock() {
     let mut network = Network::default();
     let switches: Vec<_> = (0..5).map(|index| network.add_switch(format!("s{index}"), 0)).collect();
     for (index, switch) in switches.iter().enumerate() {
@@ -244,7 +245,7 @@ fn a_circle_of_full_links_is_a_deadlock() {
     (0..5).for_each(|index| network.add_cable(switches[index], switches[(index + 1) % 5], BPS, US));
     let flows: Vec<_> = (0..5).map(|src| flow(src, (src + 2) % 5, 2_000 * PAYLOAD)).collect();
     let outcome = lossless(&network, &limit(20), None, &flows, 3_000);
-    let deadlock = outcome.deadlock.expect("each link's memory is full of what the next does not take");
+    let deadlock = outcome.deadlock.expect("a deadlock");
     let circle: Vec<_> = (0..5).map(|index| format!("s{index}->s{}", (index + 1) % 5)).collect();
     assert_eq!(deadlock.links, circle);
     assert!(outcome.flows.iter().all(|flow| flow.received_ps.is_none()));
@@ -256,7 +257,7 @@ fn a_circle_of_full_links_is_a_deadlock() {
 
 /// Links share a switch's memory: the less is free, the earlier they pause.
 #[test]
-fn links_pause_by_what_is_free_of_a_shared_memory() {
+fn links_pause_by_the_free_part_of_a_shared_memory() {
     let paused_ps = |alpha_milli: u32| {
         let shared = |bps| Thresholds {
             limit_bytes: 1 << 30,

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 /// the samples equals that of the queue.
 //= docs/specs/switch.md#SW-18 length of the queue over time
 #[test]
-fn the_average_queue_is_that_of_close_samples() {
+fn the_mean_queue_equals_that_of_frequent_samples() {
     let network = leaf_spine(2, 2, 4);
     let links = network.links_named("leaf0->spine1").unwrap();
     let slow = |at_us: u64, ppm| LinkEvent {
@@ -23,17 +23,17 @@ fn the_average_queue_is_that_of_close_samples() {
     let flows: Vec<_> = flows.into_iter().map(late).collect();
     let (config, events) = (|_| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
     let spec = SimSpec { events: &events, seed: 5, ..spec(&network, &flows, &config) };
-    let (common, mut looks) = (Common::new(&spec), Vec::new());
-    let look = &mut |at_ps, waiting: &[u64]| looks.push((at_ps, waiting.to_vec()));
-    let outcome = Engine::new(&common, 1, &()).run_looking(US / 20, look);
-    assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
+    let (common, mut inspections) = (Common::new(&spec), Vec::new());
+    let inspect = &mut |at_ps, waiting: &[u64]| inspections.push((at_ps, waiting.to_vec()));
+    let outcome = Engine::new(&common, 1, &()).run_inspected(US / 20, inspect);
+    assert!(outcome.end_ps > 70 * US, "both changes occur while frames are queued");
     for (port, link) in
         outcome.ports.iter().zip(spray_fabric::ports(&network)).take(outcome.ports.len() - network.hosts.len())
     {
-        let seen = looks.iter().filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, waiting)| waiting[link]);
+        let seen = inspections.iter().filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, waiting)| waiting[link]);
         let (count, sum) = (seen.clone().count() as f64, seen.clone().sum::<u64>() as f64);
         let (mean, exact) = (sum / count, port.queue_mean_bytes);
-        assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, and {mean} by samples", port.name);
+        assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, but {mean} from samples", port.name);
         let most = seen.max().unwrap();
         assert!(most <= port.counters.queue_max && port.counters.queue_max < most + 5 * 4_150, "{}", port.name);
     }
@@ -41,7 +41,7 @@ fn the_average_queue_is_that_of_close_samples() {
 
 /// A single sender: its frames never queue, and are at each port for their serialisation time.
 #[test]
-fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
+fn a_single_flow_queues_only_the_frame_in_transmission() {
     let network = leaf_spine(2, 1, 1);
     let packets = 200;
     let outcome = run(&network, &[], &[flow(0, 1, packets * PAYLOAD)], BalancerKind::Ecmp, 1);
@@ -83,7 +83,7 @@ fn the_first_of_a_burst_is_marked_as_it_leaves() {
 /// An uplink at half rate fills its whole queue, or half of it if queues of slow links are reduced.
 //= docs/specs/switch.md#SW-23 queues of slow links
 #[test]
-fn a_link_that_begins_slow_may_have_less_of_a_queue() {
+fn a_link_that_starts_slow_may_have_a_smaller_queue() {
     let network = leaf_spine(2, 1, 4);
     let flows: Vec<_> = (0..4).map(|src| flow(src, src + 4, 400 * PAYLOAD)).collect();
     let most = |short_slow_queues, at_ps| {
@@ -134,7 +134,7 @@ fn a_port_gets_its_share_of_the_memory() {
 /// them at both ends.
 //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
 #[test]
-fn hosts_can_tell_an_incast_from_a_busy_fabric() {
+fn hosts_can_distinguish_an_incast_from_a_congested_fabric() {
     let network = leaf_spine(2, 4, 4);
     let slow = LinkEvent {
         name: "leaf0-spine0".into(),
@@ -152,10 +152,10 @@ fn hosts_can_tell_an_incast_from_a_busy_fabric() {
         let sum = |of: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(of).sum::<u64>();
         [sum(|flow| flow.receiver.trimmed), sum(|flow| flow.receiver.trimmed_last), sum(|flow| flow.sender.nacks_last)]
     };
-    let [trimmed, last, told] = count(&incast, &[], true);
-    assert!(trimmed > 0 && last == trimmed && told > 0 && told <= last, "{trimmed}, {last}, {told}");
-    let [trimmed, last, told] = count(&across, &[slow], true);
-    assert!(trimmed > 0 && last == 0 && told == 0, "{trimmed}, {last}, {told}");
-    let [trimmed, last, told] = count(&incast, &[], false);
-    assert!(trimmed > 0 && last == 0 && told == 0, "{trimmed}, {last}, {told}");
+    let [trimmed, last, reported] = count(&incast, &[], true);
+    assert!(trimmed > 0 && last == trimmed && reported > 0 && reported <= last, "{trimmed}, {last}, {reported}");
+    let [trimmed, last, reported] = count(&across, &[slow], true);
+    assert!(trimmed > 0 && last == 0 && reported == 0, "{trimmed}, {last}, {reported}");
+    let [trimmed, last, reported] = count(&incast, &[], false);
+    assert!(trimmed > 0 && last == 0 && reported == 0, "{trimmed}, {last}, {reported}");
 }

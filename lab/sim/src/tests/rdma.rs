@@ -24,7 +24,11 @@ fn permutation(receiver: ReceiverConfig, balancer: BalancerKind, ppm: u32, seed:
     let outcome = simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, &flows, &|_| config) }, 1).unwrap();
     for flow in &outcome.flows {
         assert!(flow.acked_ps.is_some(), "{receiver:?} {balancer}: {:?}", flow.sender);
-        assert_eq!((flow.receiver.bytes, flow.receiver.packets), (PACKETS * PAYLOAD, PACKETS), "every byte once");
+        assert_eq!(
+            (flow.receiver.bytes, flow.receiver.packets),
+            (PACKETS * PAYLOAD, PACKETS),
+            "each byte is delivered once"
+        );
     }
     outcome
 }
@@ -38,14 +42,14 @@ fn again(outcome: &SimOutcome) -> u64 {
 }
 
 #[test]
-fn spraying_makes_go_back_n_send_packets_again_that_were_never_lost() {
+fn spraying_causes_spurious_retransmissions_with_go_back_n() {
     let allowing = ReceiverConfig::Irn(IrnConfig { nacks: 200, ..IrnConfig::default() });
     for seed in 1..4 {
         let run = |receiver, balancer| permutation(receiver, balancer, 0, seed);
         let back = run(ReceiverKind::GoBackN.into(), BalancerKind::Ops);
         let irn = run(ReceiverKind::Irn.into(), BalancerKind::Ops);
         let patient = run(allowing, BalancerKind::Ops);
-        assert!(sum(&back, |flow| flow.receiver.out_of_order) > 1_000, "or nothing is tested");
+        assert!(sum(&back, |flow| flow.receiver.out_of_order) > 1_000, "otherwise the test is void");
         assert!(again(&back) > 1_000 && again(&back) > 2 * again(&irn), "{} against {}", again(&back), again(&irn));
         assert_eq!((again(&patient), sum(&patient, |flow| flow.sender.timeouts)), (0, 0));
         let order = |outcome: &SimOutcome| sum(outcome, |flow| flow.receiver.order.reordered);
@@ -56,7 +60,7 @@ fn spraying_makes_go_back_n_send_packets_again_that_were_never_lost() {
 }
 
 #[test]
-fn one_path_needs_neither() {
+fn one_path_causes_no_retransmissions() {
     for kind in [ReceiverKind::GoBackN, ReceiverKind::Irn] {
         let outcome = permutation(kind.into(), BalancerKind::Ecmp, 0, 7);
         let order = sum(&outcome, |flow| flow.receiver.order.reordered + flow.receiver.order.unexpected);
@@ -70,7 +74,7 @@ fn losses_on_links_are_repaired_and_cost_go_back_n_more() {
         let run = |kind: ReceiverKind| permutation(kind.into(), BalancerKind::Ecmp, 2_000, seed);
         let (back, irn) = (run(ReceiverKind::GoBackN), run(ReceiverKind::Irn));
         let lost = |outcome: &SimOutcome| outcome.ports.iter().map(|port| port.counters.drops_random).sum::<u64>();
-        assert!(lost(&back) > 3 && lost(&irn) > 3, "or nothing is tested");
+        assert!(lost(&back) > 3 && lost(&irn) > 3, "otherwise the test is void");
         assert!(again(&irn) <= lost(&irn) && again(&back) > 5 * lost(&back), "{} and {}", again(&irn), again(&back));
     }
 }

@@ -70,8 +70,8 @@ fn both(row: Row) -> (u64, u64) {
     (fct_us(row, BalancerKind::RepsPlus), fct_us(row, BalancerKind::Reps))
 }
 
-/// At any rate of random losses, with and without a failed cable and trimming, it beats both,
-/// although they may use the gap rule here, and it freezes for the failed cable only.
+/// At any rate of random losses, with and without a failed cable and trimming, it beats both other
+/// balancers, although they may use the gap rule here, and it freezes for the failed cable only.
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 //= docs/specs/reps-plus.md#RPP-16 requests for a packet
@@ -108,7 +108,7 @@ fn it_is_ahead_under_random_loss_and_freezes_for_failures_only() {
 /// With an eager gap rule, spraying over a slow path and coarse ACKs look like losses.
 //= docs/specs/transport.md#TRN-40 quick gap rule
 #[test]
-fn it_sends_nothing_twice_that_was_only_late() {
+fn late_packets_are_not_retransmitted() {
     for row in [HEALTHY, Row { slow: true, ..HEALTHY }, Row { ack_every: 8, slow: true, ..HEALTHY }] {
         for run in runs(row, BalancerKind::RepsPlus) {
             // Of 128,000 packets.
@@ -122,7 +122,7 @@ fn it_sends_nothing_twice_that_was_only_late() {
 //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
-fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
+fn a_failed_cable_loses_few_frames_and_none_of_the_last() {
     let network = leaf_spine(8, 8, 8);
     let flows: Vec<_> = (0..64).map(|src| flow(src, (13 * src + 27) % 64, 2_000 * PAYLOAD)).collect();
     let links = network.links_named("leaf0-spine0").unwrap();
@@ -137,9 +137,9 @@ fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
     };
     let (frames, last_ps, end_ps) = taken(BalancerKind::RepsPlus);
     let (sprayed, _, _) = taken(BalancerKind::Ops);
-    assert!(frames < sprayed / 5, "{frames} of the {sprayed} that random spraying loses");
+    assert!(frames < sprayed / 5, "{frames} frames lost, {sprayed} with random spraying");
     let rtt_ps = flow_config(BalancerKind::RepsPlus).path.base_rtt_ps;
-    assert!(last_ps + 2 * rtt_ps < end_ps, "the last is lost at {last_ps} ps of {end_ps} ps");
+    assert!(last_ps + 2 * rtt_ps < end_ps, "the last loss is at {last_ps} ps of {end_ps} ps");
     let (_, _, reps_ps) = taken(BalancerKind::Reps);
     assert!(end_ps < reps_ps, "{end_ps} ps against {reps_ps} ps");
 }

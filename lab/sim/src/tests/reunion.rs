@@ -27,26 +27,26 @@ fn sums(network: &Network, step: usize) -> [u64; 2] {
 }
 
 #[test]
-fn rings_end_earlier_in_two_tiers() {
+fn rings_complete_earlier_in_two_tiers() {
     let [without, with] = sums(&leaf_spine(4, 4, 4), 4);
     assert!(with * 10 < without * 8, "{without} us without Reunion, {with} with it");
 }
 
 #[test]
-fn rings_end_earlier_in_three_tiers() {
+fn rings_complete_earlier_in_three_tiers() {
     //= docs/specs/reunion.md#REU-2 source routing
     let [without, with] = sums(&FatTree::uniform([4, 2, 2, 4, 2], BPS, US).network(), 4);
     assert!(with * 100 < without * 97, "{without} us without Reunion, {with} with it");
 }
 
 #[test]
-fn notifications_are_frames_that_all_arrive() {
+fn all_notification_frames_arrive() {
     //= docs/specs/reunion.md#REU-17 notification frames
     for scheme in [Scheme::Reunion, Scheme::ReunionLetFlow, Scheme::ReunionConga] {
         let (_, outcome) = makespan_us(leaf_spine(4, 4, 4), scheme, 4, 1);
         let [rerouted, notified] = ["rerouted", "notified"].map(|key| outcome.counted.get(key).unwrap());
-        assert!(rerouted > 0 && notified >= rerouted, "{scheme}: {rerouted} flows moved, {notified} notifications");
+        assert!(rerouted > 0 && notified >= rerouted, "{scheme}: {rerouted} flows rerouted, {notified} notifications");
         assert_eq!(outcome.frames_dropped, outcome.ports.iter().map(|port| port.counters.drops()).sum::<u64>());
-        assert_eq!(makespan_us(leaf_spine(4, 4, 4), scheme, 4, 1).1, outcome, "the same again");
+        assert_eq!(makespan_us(leaf_spine(4, 4, 4), scheme, 4, 1).1, outcome, "a second run is the same");
     }
 }

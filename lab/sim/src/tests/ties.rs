@@ -23,7 +23,7 @@ fn delivered(senders: usize, seed: u64, threads: usize) -> Vec<u64> {
 
 //= docs/specs/emulation.md#EMU-9 equal senders get equal shares
 #[test]
-fn senders_in_step_get_as_much_through_a_port() {
+fn synchronised_senders_get_equal_shares_of_a_port() {
     for senders in [2, 8] {
         let seeds: Vec<_> = (1..=16).map(|seed| delivered(senders, seed, 1)).collect();
         let sums: Vec<u64> = (0..senders).map(|flow| seeds.iter().map(|delivered| delivered[flow]).sum()).collect();

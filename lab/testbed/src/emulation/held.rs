@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn releases_in_the_order_of_time_place_and_arrival(
+        fn frames_are_released_by_time_then_place_then_arrival(
             ops in prop::collection::vec(prop::option::of((0u64..20, 0u32..3)), 1..300),
         ) {
             let mut device = MemoryNetwork::new(MemoryConfig { frame_size: 64, ..MemoryConfig::default() }).attach([2; 6]);

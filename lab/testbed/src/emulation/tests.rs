@@ -1,4 +1,4 @@
-//! Emulated hosts are exact: results do not depend on when the machine polls them.
+//! The results of emulated hosts do not depend on when the machine polls them.
 
 use spray_nic::device::DeviceHealth as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -175,7 +175,7 @@ fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
 //= docs/specs/emulation.md#EMU-1 order of events
 //= docs/specs/emulation.md#EMU-2 the host's link
 #[test]
-fn a_flow_takes_as_long_as_its_formula_says() {
+fn the_duration_of_a_flow_is_that_of_its_formula() {
     // Within one window only the link and its latency matter.
     let (packets, start_ps) = (12, 100 * US);
     let events = transfer(packets * PAYLOAD as usize, start_ps, US, US, Impairments::default());
@@ -189,7 +189,7 @@ fn a_flow_takes_as_long_as_its_formula_says() {
 
 //= docs/specs/emulation.md#EMU-2 the host's link
 #[test]
-fn a_round_trip_adds_up() {
+fn a_round_trip_is_the_sum_of_its_parts() {
     let delivered = transfer(500, 50 * US, US, 8 * US, Impairments::default());
     let data_ps = serialisation_ceil_ps(500 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
     let ack_ps = serialisation_ceil_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
@@ -198,7 +198,7 @@ fn a_round_trip_adds_up() {
 
 //= docs/specs/emulation.md#EMU-3 deterministic results
 #[test]
-fn late_polls_and_slow_frames_change_nothing() {
+fn late_polls_and_slow_frames_do_not_change_results() {
     // A frame has 4 us of virtual time between hosts: polling and real delays together stay below.
     // Losses hit the same frames in every run, as long as the frames are the same.
     let fabric = |delay_ps, jitter_ps| Impairments { loss_ppm: 30_000, delay_ps, jitter_ps, ..Impairments::default() };
@@ -207,11 +207,11 @@ fn late_polls_and_slow_frames_change_nothing() {
     assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, fabric(2 * US, 0)));
     let lossless = |jitter_ps| Impairments { loss_ppm: 0, ..fabric(US, jitter_ps) };
     let exact = transfer(400_000, 50 * US, 100_000, 4 * US, lossless(0));
-    assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, lossless(US)), "overtaking on the way does not show");
+    assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, lossless(US)), "reordering between hosts has no effect");
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn a_seed_determines_the_run() {
     let lossy = Impairments { loss_ppm: 50_000, jitter_ps: 300_000, ..Impairments::default() };
     assert_eq!(transfer(100_000, 0, 200_000, US, lossy), transfer(100_000, 0, 200_000, US, lossy));
 }
@@ -230,7 +230,7 @@ fn late_frames_are_handled_at_once_and_counted() {
 /// A port that serialises frames, loses some, and records arrivals and their sources.
 #[derive(Debug, Default)]
 struct Port {
-    came: Vec<(u64, u8)>,
+    arrived: Vec<(u64, u8)>,
     busy_until_ps: u64,
 }
 
@@ -248,9 +248,9 @@ impl LastPort for Shared {
     fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery> {
         let mut port = self.0.lock().unwrap();
         let time_ps = Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps;
-        port.came.push((time_ps, frame[11]));
+        port.arrived.push((time_ps, frame[11]));
         port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
-        let kept = !port.came.len().is_multiple_of(20);
+        let kept = !port.arrived.len().is_multiple_of(20);
         kept.then_some(Delivery { due_ps: port.busy_until_ps + PORT_LATENCY_PS, len: frame.len() as u32 })
     }
 }
@@ -270,13 +270,13 @@ fn incast(apart_ps: u64, tick_ps: u64, physical: Impairments) -> (Vec<EndpointEv
     assert_eq!(rig.late(), 0);
     let events = rig.events[2].clone();
     rig.audit();
-    let came = std::mem::take(&mut port.lock().unwrap().came);
-    (events, came)
+    let arrived = std::mem::take(&mut port.lock().unwrap().arrived);
+    (events, arrived)
 }
 
 //= docs/specs/emulation.md#EMU-4 a port that the host emulates
 #[test]
-fn frames_come_to_the_hosts_port_in_the_order_of_their_times() {
+fn frames_arrive_at_the_hosts_port_in_order_of_time() {
     let fabric = |jitter_ps| Impairments { jitter_ps, ..Impairments::default() };
     for apart_ps in [0, 1_125] {
         let exact = incast(apart_ps, 100_000, fabric(0));
@@ -288,9 +288,9 @@ fn frames_come_to_the_hosts_port_in_the_order_of_their_times() {
 
 //= docs/specs/emulation.md#EMU-9 an order drawn
 #[test]
-fn of_hosts_in_step_each_comes_first_to_the_port_as_often() {
-    let (_, came) = incast(0, 100_000, Impairments::default());
-    let firsts: Vec<u8> = came.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].1).collect();
+fn synchronised_hosts_are_first_at_the_port_equally_often() {
+    let (_, arrived) = incast(0, 100_000, Impairments::default());
+    let firsts: Vec<u8> = arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].1).collect();
     let share = firsts.iter().filter(|host| **host == 0).count() as f64 / firsts.len() as f64;
     assert!(firsts.len() > 30 && (0.25..0.75).contains(&share), "{share} of {}", firsts.len());
 }
@@ -316,10 +316,10 @@ fn the_link_is_shared_round_robin_and_never_overrun() {
 
 //= docs/specs/emulation.md#EMU-7 implausible times
 #[test]
-fn a_time_far_ahead_does_not_hold_a_frame() {
+fn a_time_far_ahead_does_not_delay_a_frame() {
     let mut rig = Rig::new(2, US, Impairments::default());
-    let mut stranger = rig.network.attach(mac(9));
-    stranger.flush().unwrap();
+    let mut other = rig.network.attach(mac(9));
+    other.flush().unwrap();
     let envelope = Envelope {
         src_mac: mac(9),
         dst_mac: mac(1),
@@ -333,13 +333,13 @@ fn a_time_far_ahead_does_not_hold_a_frame() {
     };
     let shim = Shim { virtual_time_ps: u64::MAX, ..Shim::default() };
     for _ in 0..100 {
-        let frame = stranger.allocate().unwrap();
+        let frame = other.allocate().unwrap();
         let body = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
-        let (head, space) = stranger.frame_mut(&frame).split_at_mut(SHIM_BYTES);
+        let (head, space) = other.frame_mut(&frame).split_at_mut(SHIM_BYTES);
         let bytes = emit(space, &envelope, &Common::default(), &body, &[]).unwrap();
         head.copy_from_slice(&shim.before(space));
-        stranger.transmit(frame, (SHIM_BYTES + bytes) as u32).unwrap();
-        stranger.flush().unwrap();
+        other.transmit(frame, (SHIM_BYTES + bytes) as u32).unwrap();
+        other.flush().unwrap();
     }
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.hosts[1].device().lost(), 100);
@@ -388,7 +388,7 @@ fn ring() -> (Vec<(IpAddr, u64)>, u64) {
 
 //= docs/specs/emulation.md#EMU-6 bounded clock
 #[test]
-fn stalls_do_not_show_in_an_emulation() {
+fn stalls_do_not_affect_an_emulation() {
     let (first, late) = ring();
     assert_eq!((first.len(), late), (HOSTS, 0));
     assert_eq!(ring(), (first, 0));

@@ -129,7 +129,7 @@ mod tests {
         /// Regardless of the order of polls, frames are sent by (virtual time, draw), and all of
         /// them in the end.
         #[test]
-        fn frames_go_out_in_the_order_of_virtual_time(
+        fn frames_are_sent_in_order_of_virtual_time(
             slower in prop::collection::vec(0u64..100, 2..5),
             steps in prop::collection::vec((0usize..5, prop::collection::vec(0u64..60, 0..6), 1u64..200), 1..120),
         ) {
@@ -151,7 +151,7 @@ mod tests {
             while (0..hosts.len()).any(|number| !hosts[number].waiting.is_empty()) {
                 let before = sent.len();
                 (0..hosts.len()).for_each(|number| hosts[number].send(number, &mut sent));
-                prop_assert!(sent.len() > before, "someone can always send");
+                prop_assert!(sent.len() > before, "some host can always send");
             }
             prop_assert_eq!(sent.len(), all);
             let place = |(at_ps, number): &(u64, usize)| (*at_ps, TIES.draw(*at_ps, *number as u64));

@@ -92,8 +92,8 @@ fn network() -> Network {
     LeafSpine::uniform([2, 2, 2], BPS, US).network()
 }
 
-/// A ring of four hosts: a host that has received the previous step's message computes, and sends
-/// on.
+/// A ring of four hosts: a host that has received the message of the previous step computes, then
+/// sends to the next host.
 fn ring(steps: usize, bytes: u64, delay_ps: u64, persistent: bool) -> (Vec<FlowSpec>, Vec<Trigger>) {
     const HOSTS: usize = 4;
     let step = |step: usize| {
@@ -130,7 +130,7 @@ fn a_ring_takes_its_steps_with_the_delays_between_them() {
 }
 
 #[test]
-fn many_messages_go_on_a_connection_and_flows_differ() {
+fn a_connection_carries_many_messages_of_different_flows() {
     let network = network();
     let links = network.links_named("leaf0->spine0").unwrap();
     let action = LinkAction::Loss { ppm: 5_000 };
@@ -166,7 +166,7 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
         assert_eq!(sum(pair, |flow| flow.receiver.bytes), sizes.iter().sum::<u64>());
         assert_eq!(sum(pair, |flow| flow.sender.messages_delivered), sizes.len() as u64);
     }
-    assert!(sum(1, |flow| flow.sender.pulls) > 0, "its receiver grants credit, as its own settings say");
+    assert!(sum(1, |flow| flow.sender.pulls) > 0, "its receiver grants credit, by its settings");
     assert!(
         sum(1, |flow| flow.receiver.acks) < sum(1, |flow| flow.sender.packets_sent),
         "and coalesces acknowledgements"
@@ -175,7 +175,7 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
 }
 
 #[test]
-fn an_end_of_a_loop_is_the_end_of_the_run() {
+fn an_error_of_an_event_loop_ends_the_run() {
     let message = |number: usize| FlowSpec {
         connection: number.checked_sub(1),
         start: if number == 0 { Start::At(0) } else { Start::On(0) },

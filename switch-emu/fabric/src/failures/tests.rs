@@ -15,8 +15,8 @@ fn events(text: &str, network: &Network, seed: u64) -> Vec<LinkEvent> {
     FailureFile::parse(text).unwrap().events(&context).unwrap()
 }
 
-/// Whether every leaf reaches every other over routes that avoid the links of `events`, of which
-/// routing is unaware.
+/// Returns whether every leaf reaches every other over routes that avoid the links of `events`, of
+/// which routing is not notified.
 fn connected(network: &Network, events: &[LinkEvent]) -> bool {
     let routes = ShortestPaths::new(network, |_| true);
     let dead: Vec<usize> = events.iter().flat_map(|event| event.links.clone()).collect();
@@ -38,7 +38,7 @@ fn connected(network: &Network, events: &[LinkEvent]) -> bool {
 }
 
 #[test]
-fn ten_percent_of_the_cables_die_and_leave_every_leaf_a_way() {
+fn ten_percent_of_the_cables_fail_and_every_leaf_stays_connected() {
     let network = leaf_spine();
     let text = "Cable-Fail: ON\nCable-Fail-Start-After: 0\nCable-Fail-Period: 0\nCable-Fail-Max-Percent: 0.1\n";
     let mut draws = Vec::new();
@@ -59,7 +59,7 @@ fn ten_percent_of_the_cables_die_and_leave_every_leaf_a_way() {
 }
 
 #[test]
-fn the_last_way_is_never_taken() {
+fn the_last_path_never_fails() {
     for network in [leaf_spine(), tree()] {
         for (what, at_least) in [("Cable", 8), ("Switch", 1)] {
             let text = format!("{what}-Fail: ON\n{what}-Fail-Max-Percent: 0.99\n");
@@ -69,7 +69,7 @@ fn the_last_way_is_never_taken() {
             assert!(what == "Cable" || !drawn.iter().any(leaf));
         }
     }
-    // Cables and switches together.
+    // Cables and switches fail together.
     let text = "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.3\nSwitch-Fail: ON\nSwitch-Fail-Max-Percent: 0.3\n";
     let network = tree();
     for seed in 0..20 {
@@ -78,7 +78,7 @@ fn the_last_way_is_never_taken() {
 }
 
 #[test]
-fn a_new_cable_fails_every_period_for_a_while() {
+fn another_cable_fails_temporarily_in_every_period() {
     let text = "cable-fail: on # one at a time\nCable-Fail-Start-After: 10000000\nCable-Fail-Period: 100000000\n\
                 Cable-Fail-Duration: ON\nCable-Fail-Duration-Time: 50000000\nCable-Fail-Max-Percent: 1\n";
     let drawn = events(text, &leaf_spine(), 1);
@@ -86,10 +86,10 @@ fn a_new_cable_fails_every_period_for_a_while() {
         drawn.iter().map(|event| (event.at_ps / 1_000_000, event.until_ps.unwrap() / 1_000_000)).collect();
     let expected: Vec<_> = (0..10).map(|n| (10 + 100 * n, 60 + 100 * n)).collect();
     assert_eq!(times, expected);
-    // Longer than the period: the next one waits until the first is repaired.
+    // A failure that is longer than the period delays the next one until it is repaired.
     let drawn = events(&text.replace("Time: 50000000", "Time: 150000000"), &leaf_spine(), 1);
     assert_eq!(drawn.iter().map(|event| event.at_ps / 1_000_000).collect::<Vec<_>>()[..3], [10, 160, 310]);
-    // A huge period means once, and all end when failures stop.
+    // With a huge period every cable fails once, and all are repaired when failures stop.
     let once = text.replace("Period: 100000000", "Period: 999999999999999999999");
     let drawn = events(&format!("{once}Stop-Failures-After: 30000000\n"), &leaf_spine(), 1);
     assert_eq!(
@@ -99,7 +99,7 @@ fn a_new_cable_fails_every_period_for_a_while() {
 }
 
 #[test]
-fn each_failure_does_what_its_name_says() {
+fn each_failure_has_the_effect_of_its_name() {
     let network = tree();
     let one = |text: &str| events(text, &network, 3);
     let slow = one("Switch-Degradation: ON\nSwitch-Degradation-Max-Percent: 1\n");
@@ -108,7 +108,7 @@ fn each_failure_does_what_its_name_says() {
     let nic = one("NIC-Degradation: ON\nNIC-Degradation-Max-Percent: 1\n");
     assert_eq!((nic[0].action, nic[0].links.len()), (LinkAction::Loss { ppm: 50_000 }, 2));
     let nics = one("NIC-Fail: ON\nNIC-Fail-Max-Percent: 0.5\n");
-    assert_eq!(nics.len(), 8, "half of the hosts, though each is a last way");
+    assert_eq!(nics.len(), 8, "half of the hosts, although each has a single cable");
     let cable = one("Cable-Degradation: ON\n");
     assert!(matches!(cable[0].action, LinkAction::Loss { ppm: 330_000 | 660_000 | 1_000_000 }));
     let errors = one("Cable-BER: ON\nCable-BER-Max-Percent: 0.01\n");
@@ -126,7 +126,7 @@ fn each_failure_does_what_its_name_says() {
 }
 
 #[test]
-fn mistakes_are_named_with_line_and_column() {
+fn errors_are_located_by_line_and_column() {
     let cases = [
         ("Cable-Fail: maybe\n", 1, 13, "allowed: ON, OFF"),
         ("\nCable-Explode: ON\n", 2, 1, "unknown key `Cable-Explode`; allowed: Cable-"),

@@ -1,4 +1,4 @@
-//! Tables of the rules of triggers and of connections.
+//! Tables of the rules for triggers and connections.
 
 use super::*;
 
@@ -8,22 +8,22 @@ const MULTISHOT: Trigger = Trigger::new(TriggerKind::Multishot);
 /// Returns the consequences of the start and then of each signal (time, trigger), as text.
 fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u64, usize)]) -> String {
     let mut starts = Starts::new(flows.iter().copied(), triggers);
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let mut tell = |at_ps, due| match due {
-        Due::Flow(flow) => said.push(format!("{flow}@{at_ps}")),
-        Due::Signal(trigger) => said.push(format!("signal {trigger}@{at_ps}")),
+        Due::Flow(flow) => lines.push(format!("{flow}@{at_ps}")),
+        Due::Signal(trigger) => lines.push(format!("signal {trigger}@{at_ps}")),
     };
     starts.begin(&mut tell);
     signals.iter().for_each(|(at_ps, trigger)| starts.signal(*at_ps, *trigger, &mut tell));
-    said.join(" ")
+    lines.join(" ")
 }
 
 //= docs/specs/triggers.md#TRG-2 Firing
 #[test]
-fn triggers_fire_by_their_kinds() {
+fn triggers_fire_according_to_their_kind() {
     let three = [(Start::On(0), None); 3];
     let signals = [(10, 0), (20, 0), (30, 0), (40, 0)];
-    for (kind, said) in [
+    for (kind, expected) in [
         (TriggerKind::Oneshot, "0@10 1@10 2@10"),
         (TriggerKind::Multishot, "0@10 1@20 2@30"),
         (TriggerKind::MultishotUntil(30), "0@10 1@20"),
@@ -31,7 +31,7 @@ fn triggers_fire_by_their_kinds() {
         (TriggerKind::Barrier(3), "0@30 1@30 2@30"),
         (TriggerKind::Barrier(5), ""),
     ] {
-        assert_eq!(follows(&three, &[Trigger::new(kind)], &signals), said, "{kind:?}");
+        assert_eq!(follows(&three, &[Trigger::new(kind)], &signals), expected, "{kind:?}");
     }
     // If signals are reported out of order, the latest one counts for a barrier.
     let barrier = [Trigger::new(TriggerKind::Barrier(2))];
@@ -41,11 +41,11 @@ fn triggers_fire_by_their_kinds() {
 //= docs/specs/triggers.md#TRG-3 Delay
 //= docs/specs/triggers.md#TRG-4 Chains
 #[test]
-fn delays_lie_between_firing_and_what_follows() {
+fn delays_separate_firing_and_its_consequences() {
     let two = [(Start::On(0), None), (Start::On(1), None)];
     let chain = [Trigger { delay_ps: 5, then: Some(1), ..ONESHOT }, Trigger { delay_ps: 7, ..ONESHOT }];
     assert_eq!(follows(&two, &chain, &[(10, 0), (15, 1), (16, 0)]), "0@15 signal 1@15 1@22");
-    // It fires without a flow to start.
+    // A trigger fires even without a flow to start.
     let many = [Trigger { delay_ps: 1, then: Some(1), ..MULTISHOT }, ONESHOT];
     assert_eq!(follows(&[], &many, &[(1, 0), (2, 0)]), "signal 1@2 signal 1@3");
     let last = [Trigger { delay_ps: u64::MAX, ..ONESHOT }];
@@ -56,15 +56,15 @@ fn delays_lie_between_firing_and_what_follows() {
 #[test]
 fn messages_of_a_connection_start_in_the_order_of_the_list() {
     let at = Start::At;
-    for (flows, said) in [
+    for (flows, expected) in [
         (vec![(at(5), None), (at(9), Some(0)), (at(7), Some(1))], "0@5 1@9 2@9"),
         (vec![(at(5), None), (at(3), Some(0)), (at(1), None)], "0@5 1@5 2@1"),
-        // One waits for a trigger, and later ones wait for that one.
+        // One flow waits for a trigger, and later ones wait for that flow.
         (vec![(Start::On(0), None), (at(3), Some(0)), (at(50), Some(0))], "0@20 1@20 2@50"),
         (vec![(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))], "0@1"),
         (vec![(Start::On(0), None), (at(0), None)], "1@0 0@20"),
     ] {
-        assert_eq!(follows(&flows, &[ONESHOT, ONESHOT], &[(20, 0)]), said, "{flows:?}");
+        assert_eq!(follows(&flows, &[ONESHOT, ONESHOT], &[(20, 0)]), expected, "{flows:?}");
     }
     let behind = [(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))];
     assert_eq!(follows(&behind, &[ONESHOT, ONESHOT], &[(20, 0), (30, 1)]), "0@1 1@30 2@30");
@@ -73,7 +73,7 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
 
 //= docs/specs/triggers.md#TRG-7 So the counts of all flows add up
 #[test]
-fn counts_of_a_connection_are_shared_out_by_the_ends_of_its_messages() {
+fn counts_of_a_connection_are_divided_by_the_ends_of_its_messages() {
     for (ended, total, shares) in [
         (vec![None], 9, vec![9]),
         (vec![Some((5, 4))], 9, vec![9]),
@@ -87,7 +87,7 @@ fn counts_of_a_connection_are_shared_out_by_the_ends_of_its_messages() {
 }
 
 #[test]
-fn flows_that_nothing_starts_are_found() {
+fn flows_that_never_start_are_detected() {
     let never = |flows: &[(Start, Option<usize>)], triggers: &[Trigger], ended: &[&[usize]]| {
         Starts::new(flows.iter().copied(), triggers).never_started(|flow| ended[flow].iter().copied())
     };
@@ -102,7 +102,7 @@ fn flows_that_nothing_starts_are_found() {
 }
 
 #[test]
-fn flows_that_contradict_themselves_are_refused() {
+fn contradictory_flows_are_rejected() {
     let flow = FlowSpec {
         src: 0,
         dst: 1,
@@ -119,7 +119,7 @@ fn flows_that_contradict_themselves_are_refused() {
     let behind = |connection, dst| FlowSpec { connection: Some(connection), dst, ..flow };
     let then = |then| Trigger { then: Some(then), ..ONESHOT };
     let other = "uses the connection of flow";
-    for (flows, triggers, said) in [
+    for (flows, triggers, expected) in [
         (vec![flow, behind(0, 1), behind(1, 1)], vec![then(1), then(2), ONESHOT], ""),
         (vec![FlowSpec { dst: 3, ..flow }], vec![], "host 0 to host 3 of 3"),
         (vec![FlowSpec { src: 1, ..flow }], vec![], "host 1 to host 1"),
@@ -131,6 +131,6 @@ fn flows_that_contradict_themselves_are_refused() {
         (vec![flow], vec![then(1)], "one that does not exist"),
     ] {
         let found = check(&flows, &triggers);
-        assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}: {flows:?} {triggers:?}");
+        assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{found}: {flows:?} {triggers:?}");
     }
 }

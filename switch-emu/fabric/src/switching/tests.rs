@@ -28,7 +28,7 @@ fn out(network: &Network, name: &str) -> LinkEvent {
 }
 
 #[test]
-fn weights_follow_from_the_paths_behind_a_port() {
+fn weights_are_derived_from_the_paths_of_a_port() {
     //= docs/specs/switching.md#SWC-4 weights
     // Cores 0, 2, 4, 6 are above agg0 of each pod. One of the four loses its cable to pod 3.
     let network = fat_tree(Scheme::Wcmp);
@@ -42,7 +42,7 @@ fn weights_follow_from_the_paths_behind_a_port() {
 }
 
 #[test]
-fn a_slow_spine_weighs_less() {
+fn a_slow_spine_has_a_smaller_weight() {
     //= docs/specs/switching.md#SWC-4 weights
     let mut network = LeafSpine::uniform([2, 2, 1], 400_000_000_000, 1).network();
     network.switching = Switching::all(Scheme::Wcmp);
@@ -58,7 +58,7 @@ fn a_slow_spine_weighs_less() {
 }
 
 #[test]
-fn weighted_places_are_interleaved() {
+fn weighted_slots_are_interleaved() {
     //= docs/specs/switching.md#SWC-4 weights
     // OFAN §F.4's example: 1600, 1600, 1600 and 800 Gb/s are 2, 2, 2, 1.
     assert_eq!(reduced(vec![1_600, 1_600, 1_600, 800]), [2, 2, 2, 1]);
@@ -71,7 +71,7 @@ fn weighted_places_are_interleaved() {
 }
 
 #[test]
-fn ofan_shares_pointers_as_far_as_it_can() {
+fn ofan_shares_pointers_where_possible() {
     //= docs/specs/switching.md#SWC-9 destinations that share a pointer
     let network = fat_tree(Scheme::Ofan);
     let table = table(&network, &[]);
@@ -80,8 +80,8 @@ fn ofan_shares_pointers_as_far_as_it_can() {
         let group = |host| table.group(0, at, host).unwrap();
         (0..16).map(group).filter(|group| group.count > 1).map(|group| group.pointer).collect()
     };
-    // A ToR has one for each of the other 7 ToRs, an aggregation switch one for each of the other 3
-    // pods.
+    // A ToR has a pointer for each of the other 7 ToRs, an aggregation switch for each of the other
+    // 3 pods.
     assert_eq!((pointers("tor2").len(), pointers("agg3").len()), (7, 3));
     assert!(pointers("tor2").is_disjoint(&pointers("tor3")));
     let same = |a, b| table.group(0, switch(&network, "tor0"), a) == table.group(0, switch(&network, "tor0"), b);
@@ -99,11 +99,11 @@ fn simple_round_robin_has_one_pointer_for_a_set_of_ports() {
 }
 
 #[test]
-fn base_round_trips_follow_from_cables_and_switches() {
+fn base_round_trips_are_derived_from_cables_and_switches() {
     //= docs/specs/conweave.md#CWV-5 a request
     let mut network = fat_tree(Scheme::ConWeave);
     network.switches.iter_mut().for_each(|switch| switch.latency_ps = 10);
-    // One of the two ways to the other ToR of the pod is longer.
+    // Makes one of the two paths to the other ToR of the pod longer.
     let longer = network.links_named("tor0->agg1").unwrap()[0];
     network.links[longer].latency_ps = 5;
     let table = table(&network, &[]);
@@ -112,7 +112,7 @@ fn base_round_trips_follow_from_cables_and_switches() {
 }
 
 #[test]
-fn orders_and_starts_are_random() {
+fn orders_and_initial_pointers_are_random() {
     //= docs/specs/switching.md#SWC-7 initial pointers
     //= docs/specs/switching.md#SWC-8 OFAN's pointers
     let network = fat_tree(Scheme::Ofan);
@@ -134,7 +134,7 @@ fn orders_and_starts_are_random() {
     let starts: HashSet<_> = table.words.iter().map(|word| word % 4).collect();
     assert_eq!(starts.len(), 4);
     let other = RouteTable::new(&network, &[], 8, |link| link as u32);
-    assert_ne!(table.words, other.words, "another seed");
+    assert_ne!(table.words, other.words, "different with another seed");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_tiers_of_a_network_may_differ() {
 }
 
 #[test]
-fn only_places_of_ports_that_leave_move() {
+fn only_slots_of_removed_ports_change() {
     //= docs/specs/switching.md#SWC-27 resilient groups
     for seed in 0..50 {
         let mut rng = stream(seed, 0);
@@ -204,7 +204,7 @@ fn a_resilient_group_moves_only_the_flows_of_the_failed_port() {
     };
     assert_eq!(moved(Scheme::EcmpResilient), (0, 0));
     let (whole, _) = moved(Scheme::Ecmp);
-    assert!(whole > 50, "a group that rehashes whole moves others too: {whole}");
+    assert!(whole > 50, "a full rehash also moves other flows: {whole}");
 }
 
 /// Returns the number of aggregation-core links, of 16, that packets of one connection take with
@@ -219,7 +219,7 @@ fn core_links(function: HashFunction, hash_seed: HashSeed) -> usize {
         let up = |switch| hashed(&table, 0, switch, 15, flow).unwrap().port;
         match network.links[up(switch(&network, "tor0")) as usize].to {
             Node::Switch(agg) => up(agg as u32),
-            Node::Host(_) => panic!("a way down"),
+            Node::Host(_) => panic!("a path down"),
         }
     });
     links.collect::<HashSet<_>>().len()
@@ -236,7 +236,7 @@ fn one_seed_for_all_leaves_most_core_links_unused() {
 }
 
 #[test]
-fn only_switches_that_look_at_queues_have_small_groups() {
+fn only_schemes_that_read_queues_limit_groups() {
     use crate::{ChassisSpec, Tables, Thresholds, compile};
     let compiled = |schemes: [Scheme; 2], cores| {
         let mut network = FatTree::uniform([2, 1, 2, cores, 1], 100_000_000_000, 1).network();
@@ -244,13 +244,13 @@ fn only_switches_that_look_at_queues_have_small_groups() {
         let fabric = compile(&network, 7, |_| Thresholds::NONE, &[]).unwrap();
         Tables::compile(&ChassisSpec::whole(&fabric)).map(|_| ()).map_err(|error| error.0)
     };
-    assert_eq!(compiled([Scheme::Jsq, Scheme::EcmpResilient], 4), Ok(()), "1,024 places above, two ports below");
+    assert_eq!(compiled([Scheme::Jsq, Scheme::EcmpResilient], 4), Ok(()), "1,024 slots for uplinks, two downlinks");
     let message = "a group of 300 ports, at most 256 are possible with `jsq`";
     assert_eq!(compiled([Scheme::Ecmp, Scheme::Jsq], 600), Err(message.into()));
 }
 
 #[test]
-fn switches_that_tell_each_other_something_want_one_chassis() {
+fn switches_that_exchange_notes_require_one_chassis() {
     //= docs/specs/switching.md#SWC-2a these schemes require one chassis of all switches
     use crate::{ChassisSpec, Tables, Thresholds, compile};
     let mut network = FatTree::uniform([2, 1, 2, 2, 1], 100_000_000_000, 1).network();
@@ -337,7 +337,7 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
                     continue;
                 }
                 let paths = paths_by_port(&network, dead, switch, leaf);
-                // A switch without a way down would send frames around; no new route leads there.
+                // A switch without a path down would send frames back up; no new route leads there.
                 if paths.is_empty() && network.tiers().tier[switch] > 0 {
                     continue;
                 }
@@ -392,7 +392,7 @@ fn detours_need_groups_that_a_frame_can_name() {
 }
 
 #[test]
-fn ways_know_how_many_links_they_have() {
+fn paths_have_the_number_of_their_links() {
     //= docs/specs/switching.md#SWC-31 choice of the detour
     let mut network = crate::tests::DRAGONFLY.network();
     network.switching = Switching::all(Scheme::Ugal);
@@ -400,7 +400,7 @@ fn ways_know_how_many_links_they_have() {
     let routes = crate::ShortestPaths::new(&network, |_| true);
     for (switch, host) in (0..20).flat_map(|switch| (0..40).map(move |host| (switch, host))) {
         let path = crate::hops(&network, &routes, 2 * switch, host);
-        // Without those of the hosts.
+        // Excludes the links of the hosts.
         let links = path.count().saturating_sub(2);
         assert_eq!(usize::from(table.group(0, switch as u32, host as u32).unwrap().hops), links, "{switch} to h{host}");
     }

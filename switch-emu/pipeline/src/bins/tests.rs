@@ -25,16 +25,16 @@ impl Cells for Port {
     }
 }
 
-/// A scale with 16 bins at first, in ns.
+/// Returns a scale with 16 bins of 1 ns at first.
 fn scale() -> Scale {
     Scale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
 }
 
 #[test]
-fn cells_are_as_long_as_the_time_that_came_before_asks_for() {
+fn the_length_of_a_cell_depends_on_its_start() {
     let cell = |ns: u64| scale().cell(ns * 1_000);
     assert_eq!([0, 4, 5, 6, 20].map(cell), [0, 0, 1, 2, 16]);
-    // Then 8 bins of 2 ns, 8 of 4, up to 1024.
+    // After the 16 bins of 1 ns come 8 bins of 2 ns, 8 of 4, and so on to 1024.
     assert_eq!([21, 22, 23, 36, 37, 40, 41].map(cell), [17, 17, 18, 24, 25, 25, 26]);
     assert_eq!((scale().cells(), cell(5 + 16_383), cell(5 + 16_384), cell(1 << 40)), (97, 96, 96, 96));
     assert_eq!(
@@ -45,7 +45,7 @@ fn cells_are_as_long_as_the_time_that_came_before_asks_for() {
 }
 
 #[test]
-fn a_scale_has_room_for_the_span_and_not_more_memory_than_it_may() {
+fn a_scale_covers_the_span_within_its_memory_limit() {
     let scale = Scale::new(0, 20_000_000, 1_000_000_000, 100, 100 << 20);
     assert_eq!((scale.bin_ps, scale.cells()), (20_000_000, 1_537));
     let few = Scale::new(0, 20_000_000, 1_000_000_000, 100, 2 << 20);
@@ -58,9 +58,9 @@ fn a_scale_has_room_for_the_span_and_not_more_memory_than_it_may() {
 }
 
 proptest! {
-    /// Every time has the cell that covers it, and cells are in order of time.
+    /// Every time is in the cell that covers it, and cells are sorted by time.
     #[test]
-    fn the_place_of_a_cell_covers_its_times(t_ps in 0u64..16_389_000, more in 0u64..1_000) {
+    fn the_index_of_a_cell_covers_its_times(t_ps in 0u64..16_389_000, more in 0u64..1_000) {
         let scale = scale();
         let cell = scale.cell(t_ps);
         prop_assert!((cell as usize) < scale.cells() && cell <= scale.cell(t_ps + more));
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// Against sums over all frames: nothing is counted twice or left out.
+    /// Compared with sums over all frames: no frame is counted twice or omitted.
     #[test]
     fn sums_over_the_cells_are_those_over_the_frames(
         frames in prop::collection::vec((0u64..2_000_000, 0u64..50_000, 1u32..4_000, 0u32..8), 1..200),

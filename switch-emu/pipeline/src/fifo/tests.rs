@@ -16,7 +16,7 @@ fn port() -> PortConfig {
     PortConfig::new(RATE_BPS, 0, &Thresholds::NONE, OUTSIDE, FRAME)
 }
 
-/// Sends a frame through; returns the bytes ahead of it and when it has left.
+/// Sends a frame through the queue; returns the bytes ahead of it and its departure time.
 fn pass<Q: Backlog>(queue: &Q, drain: &Drain, t_ps: u64, bytes: u32) -> (u64, u64) {
     let position = queue.locate(t_ps, drain);
     let ahead = queue.bytes(&position, drain);
@@ -33,7 +33,8 @@ fn frames_leave_one_after_another() {
     assert_eq!(pass(&fifo, &drain, 1_000_000, 64), (0, 1_001_280));
 }
 
-/// In order of time the slotted queue and this one agree, to the rounding of the slots.
+/// For frames in order of time this queue agrees with the slotted queue, except for the rounding of
+/// slots.
 #[test]
 fn agrees_with_the_queue_of_slots() {
     for load in [50, 90, 99, 120] {
@@ -52,7 +53,7 @@ fn agrees_with_the_queue_of_slots() {
 }
 
 #[test]
-fn what_waits_takes_longer_on_a_slower_link() {
+fn queued_frames_take_longer_on_a_slower_link() {
     let (fifo, mut port) = (<Fifo>::default(), port());
     let drain = port.drain(0);
     assert_eq!(pass(&fifo, &drain, 0, FRAME).1, 83_000);
@@ -60,32 +61,32 @@ fn what_waits_takes_longer_on_a_slower_link() {
     let state = LinkState { rate_ppm: 500_000, ..LinkState::UP };
     port.set(RATE_BPS, &LinkChange { at_ps: 41_500, state });
     fifo.rescale(41_500, before, port.states[0].ps_per_unit);
-    // Half of the frame is left, at half the rate.
+    // Half of the frame remains, at half the rate.
     let (ahead, left_ps) = pass(&fifo, &port.drain(41_500), 41_500, FRAME);
     assert_eq!((ahead, left_ps), (2_075, 41_500 + 83_000 + 166_000));
 }
 
-/// At the end of a run what is left of the area under the queue is a triangle.
+/// After the last arrival the area under the queue is a triangle.
 //= docs/specs/switch.md#SW-18 length of the queue over time
 #[test]
-fn the_area_after_a_time_is_that_of_the_bytes_that_are_left() {
+fn the_area_after_a_time_is_that_of_the_remaining_bytes() {
     let (fifos, port) = (PortFifos::<Cell<u64>>::default(), port());
     pass(&fifos.total, &port.drain(0), 0, 1_000);
     let after = |t_ps| fifos.area_after(t_ps, port.states[0].ps_per_unit);
     assert_eq!([after(0), after(5_000), after(20_000), after(30_000)], [1_000 * 20_000, 750 * 15_000, 0, 0]);
 }
 
-/// What waits stays for as long as no data leaves, and that counts in bytes and picoseconds.
+/// Queued bytes stay while no data leaves, and their delay is counted in bytes times picoseconds.
 #[test]
-fn what_is_postponed_leaves_later_and_counts_for_longer() {
+fn postponed_frames_leave_later_and_are_counted_longer() {
     let (fifos, counters) = (PortFifos::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
     let (port, drain) = (port(), port().drain(0));
     pass(&fifos.total, &drain, 0, 1_000);
     pass(&fifos.control, &drain, 0, 100);
     fifos.postpone(5_000, 50_000, port.states[0].ps_per_unit, &counters);
     assert_eq!([fifos.total.busy_until_ps(), fifos.control.busy_until_ps()], [70_000, 2_000]);
-    // Of 1,000 bytes 750 were left, in halves of a byte.
+    // 750 of the 1,000 bytes remained, counted in halves of a byte.
     assert_eq!(counters.queue_area(), 2 * 750 * 50_000);
     fifos.postpone(80_000, 50_000, port.states[0].ps_per_unit, &counters);
-    assert_eq!(counters.queue_area(), 2 * 750 * 50_000, "nothing waits");
+    assert_eq!(counters.queue_area(), 2 * 750 * 50_000, "the queue is empty");
 }

@@ -6,7 +6,7 @@ const FUNCTIONS: [HashFunction; 4] = [HashFunction::Ideal, HashFunction::Crc16, 
 const FIELDS: [HashFields; 4] =
     [HashFields::FiveTuple, HashFields::Addresses, HashFields::Ports, HashFields::FlowLabel];
 
-/// A CRC of this width by long division, highest bit first.
+/// Returns a CRC of this width by long division, most significant bit first.
 fn long_division(bits: u32, polynomial: u64, initial: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     let mut crc = initial;
     for byte in bytes {
@@ -18,12 +18,12 @@ fn long_division(bits: u32, polynomial: u64, initial: u64, bytes: impl IntoItera
     crc
 }
 
-/// The hash as the clauses state it, of 12 bytes of the wire.
+/// Returns the hash as defined by the clauses, of 12 bytes of the frame.
 fn literal(function: HashFunction, seed: u32, bytes: [u8; 12]) -> u32 {
     match function {
-        HashFunction::Ideal => panic!("it has no other definition"),
+        HashFunction::Ideal => panic!("the ideal hash has no literal definition"),
         HashFunction::Crc16 => long_division(16, 0x1021, u64::from(seed as u16), bytes) as u32,
-        // Lowest bit first: the same with all bits turned round.
+        // Least significant bit first: the same with all bits reversed.
         HashFunction::Crc32 => {
             let bytes = bytes.into_iter().map(u8::reverse_bits);
             (long_division(32, 0x04c1_1db7, u64::from(seed.reverse_bits()), bytes) as u32).reverse_bits()
@@ -35,7 +35,7 @@ fn literal(function: HashFunction, seed: u32, bytes: [u8; 12]) -> u32 {
     }
 }
 
-/// Frames of many flows: random fields, then neighbours.
+/// Returns the keys of many flows: random fields, then consecutive ones.
 fn keys() -> impl Iterator<Item = Key> {
     let random = |at: u64| Key { addresses: mix(at), ports: mix(at + 1) as u32, label: mix(at + 2) as u32 & 0xf_ffff };
     (1..500u64)
@@ -46,7 +46,7 @@ fn keys() -> impl Iterator<Item = Key> {
 #[test]
 fn known_check_values() {
     //= docs/specs/switching.md#SWC-24 functions
-    // CRC-16/XMODEM, CRC-16/CCITT-FALSE and CRC-32 of "123456789", as their catalogues give them.
+    // CRC-16/XMODEM, CRC-16/CCITT-FALSE and CRC-32 of "123456789", from the catalogue of CRCs.
     let text = *b"123456789";
     assert_eq!(text.iter().fold(0, |crc, byte| crc16(crc, *byte)), 0x31c3);
     assert_eq!(text.iter().fold(0xffff, |crc, byte| crc16(crc, *byte)), 0x29b1);
@@ -95,7 +95,7 @@ fn literal_hashes_of_random_keys() {
 }
 
 #[test]
-fn fields_that_are_not_hashed_do_not_matter() {
+fn fields_outside_the_hash_input_have_no_effect() {
     //= docs/specs/switching.md#SWC-23 hash input
     let key = Key { addresses: 1 << 40 | 3, ports: 5 << 16 | 6, label: 7 };
     let changed = [Key { addresses: 9, ..key }, Key { ports: 9, ..key }, Key { label: 9, ..key }];
@@ -112,13 +112,14 @@ fn fields_that_are_not_hashed_do_not_matter() {
 }
 
 #[test]
-fn numbers_stand_for_one_choice_each() {
+fn each_number_is_one_choice() {
     for hash in FUNCTIONS.into_iter().flat_map(|function| FIELDS.map(|fields| FlowHash { function, fields })) {
         assert_eq!(FlowHash::from_number(hash.number()), hash);
     }
 }
 
-/// The places that flows take at a second switch, of those that one place of the first has: both have eight.
+/// Returns the ports that flows take at a second switch, of those that take one port of the first;
+/// both switches have eight ports.
 fn second(function: HashFunction, [one, other]: [u64; 2], offset: u32) -> Vec<u32> {
     let hash = FlowHash { function, ..FlowHash::default() };
     let digests = (0..4_096).map(|port| hash.digest(&Key { addresses: 77, ports: port << 16, label: 0 }));
@@ -150,7 +151,7 @@ fn every_bit_of_a_seed_changes_the_ideal_hash() {
 }
 
 #[test]
-fn source_ports_spread_over_any_number_of_places() {
+fn source_ports_are_spread_over_any_number_of_slots() {
     //= docs/specs/switching.md#SWC-24 functions
     for (function, count) in FUNCTIONS.into_iter().flat_map(|function| [3, 8, 24].map(|count| (function, count))) {
         let hash = FlowHash { function, ..FlowHash::default() };

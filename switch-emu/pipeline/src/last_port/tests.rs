@@ -1,4 +1,4 @@
-//! Frames in and out of order against queues that are written down as lists, and what is written into frames.
+//! Frames in and out of order compared with literal queues, and the changes made to frames.
 
 use super::*;
 use crate::config::{HOST, Thresholds};
@@ -31,7 +31,7 @@ fn port(thresholds: &Thresholds) -> LastPort {
     LastPort::new(3, 7, config(thresholds))
 }
 
-/// A frame; `None` for the payload makes it an acknowledgement.
+/// A frame; an ACK if the payload is `None`.
 #[derive(Clone, Copy)]
 struct Spec {
     v6: bool,
@@ -74,23 +74,23 @@ impl Spec {
         [&Shim { virtual_time_ps: self.time_ps, ..Shim::default() }.before(&out), &*out].concat()
     }
 
-    /// Its bytes on a link.
+    /// Returns the bytes of the frame on a link.
     fn len(&self) -> u64 {
         (self.frame().len() - SHIM_BYTES) as u64
     }
 
-    /// The time that the frame takes on the link and the cable.
+    /// Returns the serialisation time of the frame plus the latency of the cable.
     fn way_ps(&self) -> u64 {
         self.len() * PS_PER_BYTE + LATENCY_PS
     }
 }
 
-/// The virtual time of a frame.
+/// Returns the virtual time of a frame.
 fn time_ps(frame: &[u8]) -> u64 {
     Shim::read(frame.first_chunk().unwrap()).expect("a shim").virtual_time_ps
 }
 
-/// Plays a frame; returns it as it reaches the host.
+/// Passes a frame through the port; returns it as it reaches the host.
 fn deliver(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
     let mut frame = spec.frame();
     let Delivery { due_ps, len } = port.deliver(frame.as_mut_slice(), |_| {})?;
@@ -122,19 +122,19 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
         let bytes = switch_view::trim(frame, Ports::DEFAULT).expect("a data frame");
         let virtual_time_ps = START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS;
         Shim { virtual_time_ps, ..Shim::default() }.write(shim);
-        assert_eq!(deliver(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control goes first");
+        assert_eq!(deliver(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control frames have priority");
         let counters = port.counters();
         assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));
     }
     let no_trim = port(&Thresholds { trim: false, ..LIMITS });
-    let fates: Vec<_> = (0..8).map(|_| deliver(&no_trim, &DATA).err()).collect();
-    assert_eq!(fates[5..], [None, Some(Cause::Queue), Some(Cause::Queue)]);
+    let errors: Vec<_> = (0..8).map(|_| deliver(&no_trim, &DATA).err()).collect();
+    assert_eq!(errors[5..], [None, Some(Cause::Queue), Some(Cause::Queue)]);
     assert_eq!(deliver(&no_trim, &Spec { ttl: 1, ..ACK }), Err(Cause::Ttl));
     assert_eq!((no_trim.counters().drops_queue, no_trim.counters().drops_ttl), (2, 1));
 }
 
 #[test]
-fn a_last_port_may_trim_with_a_dscp_of_its_own() {
+fn a_last_port_may_trim_with_a_separate_dscp() {
     //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
     for v6 in [false, true] {
         let port = port(&Thresholds { trim_tells_last: true, ..LIMITS });
@@ -145,7 +145,7 @@ fn a_last_port_may_trim_with_a_dscp_of_its_own() {
         };
         assert_eq!(frames.iter().filter(|frame| trimmed(frame)).count() as u64, port.counters().trims);
         assert!(port.counters().trims > 0);
-        // Such a header goes in the control class, and is not trimmed again.
+        // Such a header is in the control class, and is not trimmed again.
         let header = frames.iter().find(|frame| trimmed(frame)).unwrap();
         let parsed = switch_view::parse(&header[SHIM_BYTES..], Ports::DEFAULT);
         let Parsed::Ours(headers) = parsed else { panic!("a frame of ours") };
@@ -167,7 +167,7 @@ fn links_change_with_the_time_of_frames() {
         frame.map(|frame| self::time_ps(&frame))
     };
     assert_eq!(due_ps(START_PS), Ok(START_PS + len * PS_PER_BYTE + LATENCY_PS));
-    // What is left of the first frame at the change leaves at half the rate, and so does the second.
+    // From the change on, the rest of the first frame and the second frame leave at half the rate.
     let left_ps = START_PS + 100_000 + 2 * (len * PS_PER_BYTE - 100_000);
     let second = due_ps(START_PS + 200_000).expect("a link that is up");
     assert!(second.abs_diff(left_ps + 2 * len * PS_PER_BYTE + LATENCY_PS) <= 2, "{second}");
@@ -176,7 +176,7 @@ fn links_change_with_the_time_of_frames() {
 }
 
 #[test]
-fn what_is_no_frame_of_ours_is_left_to_the_host() {
+fn other_frames_are_passed_to_the_host_unchanged() {
     let port = port(&LIMITS);
     for damage in [
         |frame: &mut Vec<u8>| frame[SHIM_BYTES + 13] = 6,
@@ -195,7 +195,7 @@ fn what_is_no_frame_of_ours_is_left_to_the_host() {
 }
 
 #[test]
-fn a_look_at_the_queue_is_a_latency_behind_the_host() {
+fn the_queue_as_read_is_one_latency_behind_the_host() {
     let (port, len) = (port(&LIMITS), DATA.len());
     for _ in 0..3 {
         deliver(&port, &DATA).expect("room");
@@ -211,13 +211,13 @@ fn a_look_at_the_queue_is_a_latency_behind_the_host() {
     }
 }
 
-/// One class of a queue as the list of what it admitted: (departure, bytes).
+/// A literal queue of one class, without a limit.
 #[derive(Default)]
-struct Listed {
+struct LiteralQueue {
     busy_until_ps: u64,
 }
 
-impl Listed {
+impl LiteralQueue {
     fn admit(&mut self, at_ps: u64, bytes: u64) -> u64 {
         self.busy_until_ps = self.busy_until_ps.max(at_ps) + bytes * PS_PER_BYTE;
         self.busy_until_ps
@@ -225,10 +225,11 @@ impl Listed {
 }
 
 proptest! {
-    /// A late frame comes at the newest frame's time, is counted, and delays nothing that was played before it.
+    /// A late frame is treated as arriving at the newest frame's time, is counted, and does not
+    /// delay earlier frames.
     //= docs/specs/virtual-queue.md#VQ-14 late at the last port
     #[test]
-    fn disordered_frames_are_played_as_they_come(
+    fn disordered_frames_are_processed_in_order_of_arrival(
         arrivals in prop::collection::vec((0u64..400_000, 0u64..1_500_000, prop::option::of(0u16..3_000)), 1..300),
     ) {
         let open = Thresholds {
@@ -239,7 +240,7 @@ proptest! {
             ..Thresholds::NONE
         };
         let port = port(&open);
-        let (mut total, mut control) = (Listed::default(), Listed::default());
+        let (mut total, mut control) = (LiteralQueue::default(), LiteralQueue::default());
         let (mut clock_ps, mut newest_ps, mut late) = (START_PS + 2_000_000, 0, 0);
         let mut left_ps = [0; 2];
         for (gap_ps, early_ps, payload) in arrivals {

@@ -16,7 +16,7 @@ fn drain() -> Drain {
     PortConfig::new(RATE_BPS, 0, &Thresholds::NONE, OUTSIDE, FRAME).drain(0)
 }
 
-/// How a queue drains on a link that has a share of its rate, and that rate.
+/// Returns the drain of a link at a share of its rate, and that rate.
 fn slowed(line_bps: u64, rate_ppm: u32) -> (Drain, u64) {
     let mut port = PortConfig::new(line_bps, 0, &Thresholds::NONE, OUTSIDE, FRAME);
     let state = LinkState { rate_ppm, ..LinkState::UP };
@@ -24,14 +24,14 @@ fn slowed(line_bps: u64, rate_ppm: u32) -> (Drain, u64) {
     (port.drain(0), state.rate_bps(line_bps))
 }
 
-/// Sends a frame through and returns when it has left.
+/// Sends a frame through the queue, and returns its departure time.
 fn pass<W: QueueWord>(queue: &Queue<W>, drain: &Drain, t_ps: u64, bytes: u32) -> u64 {
     let position = queue.locate(t_ps, drain);
     queue.push(&position, bytes);
     t_ps + drain.delay_ps(position.backlog, bytes)
 }
 
-/// Exact twin: one `busy_until`, right when arrivals come in order of time.
+/// An exact reference: one `busy_until`, correct if frames arrive in order of time.
 #[derive(Default)]
 struct Fifo {
     busy_until_ps: u64,
@@ -44,7 +44,7 @@ impl Fifo {
     }
 }
 
-/// Repeatable random numbers.
+/// Reproducible random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -61,19 +61,19 @@ struct Arrival {
     exact_ps: u64,
 }
 
-/// Arrivals in order of time with exact departures; `load` in percent of the rate.
+/// Returns arrivals in order of time with exact departures; `load` is in percent of the rate.
 fn arrivals(seed: u64, count: usize, load: u64) -> Vec<Arrival> {
     let (mut dice, mut fifo, mut t_ps) = (Dice(seed << 32), Fifo::default(), 5_000_000_000);
     let one = |_| {
         let bytes = if dice.below(5) == 0 { 64 + dice.below(1_000) as u32 } else { FRAME };
-        // uniform between 0 and twice the mean gap
+        // Uniform between 0 and twice the mean gap.
         t_ps += dice.below(2 * u64::from(bytes) * PS_PER_BYTE * 100 / load);
         Arrival { t_ps, bytes, exact_ps: fifo.pass(t_ps, bytes) }
     };
     (0..count).map(one).collect()
 }
 
-/// The order in which a fabric with `disorder_ps` of disorder presents them.
+/// Returns the order in which a fabric with a disorder of `disorder_ps` delivers the frames.
 fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
     let mut dice = Dice(seed ^ 0xd150);
     let mut keyed: Vec<_> =
@@ -86,7 +86,7 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
 #[test]
 fn in_order_it_is_lindley() {
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
-    // Within 1/128 byte of rounding per slot, at any load.
+    // Exact within 1/128 byte of rounding per slot, at any load.
     for load in [1, 30, 80, 99, 120] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         let mut worst_ps = 0;
@@ -98,7 +98,8 @@ fn in_order_it_is_lindley() {
     }
 }
 
-/// Both classes at the largest limit: at the lowest rate too their time fits.
+/// Both classes at the maximum limit: their departure times are representable at the lowest rate
+/// too.
 #[test]
 fn the_longest_queues_are_exact() {
     //= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
@@ -115,7 +116,8 @@ fn the_longest_queues_are_exact() {
     }
 }
 
-/// A frame takes what its bytes take at the rate of its link, to the picosecond, at any rate that a link can have.
+/// The serialisation time of a frame is exact to the picosecond, at every rate that a link can
+/// have.
 //= docs/specs/virtual-queue.md#VQ-3 rates without a division
 #[test]
 fn a_frame_takes_its_time_at_every_rate() {
@@ -127,7 +129,7 @@ fn a_frame_takes_its_time_at_every_rate() {
         for bytes in [64, FRAME, 9_000] {
             let exact_ps = (u128::from(bytes) * PS_PER_BYTE_AT_1_BPS / u128::from(rate_bps)) as u64;
             let off_ps = drain.delay_ps(0, bytes).abs_diff(exact_ps);
-            // The fraction of a picosecond of a unit has 19 bits.
+            // The time of a unit has a fraction of 19 bits, in picoseconds.
             assert!(off_ps <= 2 + exact_ps / 1_000_000_000, "{bytes} bytes at {rate_bps} b/s: {off_ps} ps off");
         }
     }
@@ -136,8 +138,9 @@ fn a_frame_takes_its_time_at_every_rate() {
 //= docs/specs/virtual-queue.md#VQ-5 the cursor
 #[test]
 fn disorder_costs_little() {
-    // (load %, disorder in ns) -> bounds of the mean error, its bias, and the largest error, in ns; a full frame takes
-    // 249 ns. Part of the error is nobody's: a frame cannot wait for one that shows up later with an earlier time.
+    // (load %, disorder in ns) -> bounds of the mean error, its bias, and the maximum error, in ns;
+    // a full frame takes 249 ns. A part of the error is unavoidable: a frame cannot wait for one
+    // that arrives later with an earlier time.
     let table = [
         ((50, 1_000), (130, 80, 1_600)),
         ((50, 20_000), (300, 230, 2_100)),
@@ -161,7 +164,7 @@ struct Errors {
     max_ns: u64,
 }
 
-/// Errors of the slots and of a plain `busy_until`, over three seeds.
+/// Returns the errors of the slots and of a plain `busy_until`, over three seeds.
 fn errors(load: u64, disorder_ns: u64) -> [Errors; 2] {
     let mut sums = [Errors::default(); 2];
     let mut count = 0;
@@ -191,19 +194,19 @@ fn an_idle_queue_delays_nothing() {
 }
 
 #[test]
-fn a_slot_of_a_ring_ago_is_empty() {
+fn a_slot_of_the_previous_round_is_empty() {
     //= docs/specs/virtual-queue.md#VQ-2 an entry with another tag is empty
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     let (at_ps, number) = (1 << 40, (1 << 40) >> drain.shift);
     pass(&queue, &drain, at_ps, FRAME);
     assert_eq!(queue.ahead(number, 0), u64::from(FRAME) << UNIT_BITS);
-    assert_eq!(queue.ahead(number + SPAN, 0), 0, "it has the same place");
+    assert_eq!(queue.ahead(number + SPAN, 0), 0, "it has the same position");
 }
 
 #[test]
 fn a_backlog_longer_than_the_ring_survives() {
     //= docs/specs/virtual-queue.md#VQ-6 the walk to a later slot
-    // 2 MB in one instant, then nothing for 1.5 rings: the rest is still there
+    // 2 MB at one time, then nothing for 1.5 rings: the rest remains queued.
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     let start_ps = 1 << 40;
     let sent = 700 * FRAME;
@@ -227,9 +230,9 @@ fn a_late_frame_goes_to_the_oldest_slot() {
 }
 
 #[test]
-fn a_lie_about_the_future_is_forgotten() {
+fn a_false_future_time_is_discarded() {
     //= docs/specs/virtual-queue.md#VQ-9 restart of a queue
-    // One frame from far ahead must not make every later one stale.
+    // One frame with a time far ahead must not make all later ones stale.
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     pass(&queue, &drain, u64::MAX >> 1, FRAME);
     let position = queue.locate(1 << 40, &drain);
@@ -247,7 +250,7 @@ fn a_rate_change_counts_from_its_slot() {
     (0..100).for_each(|_| {
         pass(&queue, &drain(), start_ps, FRAME);
     });
-    // two slots at the full rate, four at half of it: four slots' worth in all
+    // Two slots at the full rate, four at half of it: four slots in total.
     let left = queue.locate(change_ps + (4 << half.shift), &half).bytes();
     let expected = u64::from(100 * FRAME) - (4 << half.shift) / PS_PER_BYTE;
     assert!(left.abs_diff(expected) <= 2, "{left} {expected}");
@@ -288,10 +291,10 @@ fn words_round_trip() {
     assert_eq!(size_of::<Queue<u64>>(), QUEUE_WORDS * 8);
 }
 
-/// Who only looks sees what a frame that came then would find.
+/// Reading the backlog returns what a frame arriving at that time would find.
 //= docs/specs/switching.md#SWC-15 a queue is read at the frame's own time
 #[test]
-fn what_is_read_is_the_exact_backlog() {
+fn the_backlog_as_read_is_exact() {
     for load in [30, 80, 99] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         for arrival in arrivals(load, 2_000, load) {
@@ -307,11 +310,11 @@ fn what_is_read_is_the_exact_backlog() {
 
 std::thread_local! {
     static SHARED: Queue<Watched> = Queue::default();
-    /// Accesses until another CPU passes a frame at this time.
+    /// The number of accesses until another CPU passes a frame, and the time of that frame.
     static OTHER: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A word of [`SHARED`]; another CPU may send a frame before each access.
+/// A word of [`SHARED`], by index; another CPU may send a frame before each access.
 #[derive(Default)]
 struct Watched(Cell<u64>);
 
@@ -350,16 +353,18 @@ impl Word for Watched {
     }
 }
 
-/// Frames that wait at the beginning, so that the port never idles, and those that come after them.
+/// The number of frames that are queued at the start, so that the port never idles, and of those
+/// that follow.
 const WAITING: u64 = 20;
 const FRAMES: u64 = 24;
 
-/// When frame `number` of a load of 130 % comes.
+/// Returns the arrival time of frame `number` at a load of 130 %.
 fn at_ps(number: u64) -> u64 {
     (1 << 40) + number * u64::from(FRAME) * PS_PER_BYTE * 10 / 13
 }
 
-/// Passes all frames, `other` on another CPU before that access of the frame `one`. False if `one` has fewer accesses.
+/// Passes all frames; `other` is passed on another CPU before this access of frame `one`. Returns
+/// false if `one` has fewer accesses.
 fn interrupted(queue: &Queue<Watched>, one: u64, other: u64, access: u32) -> bool {
     OTHER.take();
     let slots = queue.slots.iter().flat_map(|slot| [&slot.arrived, &slot.state]);
@@ -377,9 +382,9 @@ fn interrupted(queue: &Queue<Watched>, one: u64, other: u64, access: u32) -> boo
     true
 }
 
-/// Whenever a frame comes on another CPU while one is being passed, neither is lost.
+/// Regardless of the access before which another CPU passes a frame, neither frame is lost.
 #[test]
-fn a_frame_in_the_middle_of_another_is_counted() {
+fn a_frame_processed_during_another_is_counted() {
     //= docs/specs/virtual-queue.md#VQ-12 several CPUs
     let expected = (WAITING + FRAMES) * u64::from(FRAME) - (at_ps(FRAMES) - at_ps(0)) / PS_PER_BYTE;
     let pairs = (0..FRAMES - 3).flat_map(|one| [1, 2, 3].map(|after| (one, one + after)));

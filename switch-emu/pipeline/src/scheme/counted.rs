@@ -124,7 +124,8 @@ mod tests {
     use super::*;
     use std::assert_eq;
 
-    /// The counters of two switches with ConWeave, the first of which has held `held` packets in `queues` queues, and of one without.
+    /// Returns the counters of two switches with ConWeave, the first of which has held `held`
+    /// packets in `queues` queues, and of one without.
     fn counted(held: u64, queues: u64) -> Counted {
         let switches = [Scheme::ConWeave, Scheme::ConWeave, Scheme::Ecmp].map(|scheme| SwitchConfig::new(0, scheme));
         let states =
@@ -134,7 +135,7 @@ mod tests {
 
     //= docs/specs/conweave.md#CWV-20 counts
     #[test]
-    fn counts_of_switches_add_up_and_what_was_most_at_once_is_the_greater() {
+    fn counts_of_switches_are_added_and_maxima_are_combined() {
         let of = |counted: &Counted| ["conweave_held", "conweave_queues"].map(|key| counted.get(key));
         assert_eq!(of(&counted(3, 70)), [Some(13), Some(70)]);
         assert_eq!(of(&counted(3, 7)), [Some(13), Some(40)]);

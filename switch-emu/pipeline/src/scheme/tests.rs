@@ -19,7 +19,7 @@ const TABLE: u32 = 8;
 const ARRIVAL: Arrival =
     Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, checksum: 9, control: false, detour: 0 };
 
-/// A switch with one group of members, `FIRST` and on, and queues that tests fill.
+/// A switch with one group of members, starting at `FIRST`, and queues that tests fill.
 struct OneSwitch {
     config: SwitchConfig,
     group: Group,
@@ -77,13 +77,14 @@ impl Forwarding for OneSwitch {
     }
 }
 
-/// Chi-square of counts against a uniform spread.
+/// Returns the chi-square statistic of counts for a uniform distribution.
 fn chi_square(counts: &[u64]) -> u64 {
     let mean = counts.iter().sum::<u64>() / counts.len() as u64;
     counts.iter().map(|count| count.abs_diff(mean).pow(2)).sum::<u64>() / mean
 }
 
-/// The choice of a switch with `salt` among `count` ports, for frames from consecutive source ports.
+/// Returns the choice of a switch with `salt` among `count` ports, for frames from consecutive
+/// source ports.
 fn chosen(salt: u32, count: u16, port: u16) -> usize {
     let addresses = spray_wire::switch_view::addresses_v4([10, 0, 0, 1], [10, 0, 0, 2]);
     let flow = crate::hash::flow(addresses, u32::from(port) << 16 | u32::from(spray_wire::Ports::DEFAULT.first()));
@@ -94,9 +95,9 @@ fn chosen(salt: u32, count: u16, port: u16) -> usize {
 }
 
 #[test]
-fn source_ports_spread_evenly() {
+fn source_ports_are_spread_evenly() {
     //= docs/specs/switch.md#SW-5 the choice within a group
-    // 16,384 consecutive ports over n uplinks; chi-square stays below its 99.9 % point.
+    // With 16,384 consecutive ports over n uplinks, chi-square stays below its 99.9 % point.
     for (uplinks, limit) in [(4, 17), (7, 23), (16, 38), (64, 104)] {
         let mut counts = vec![0; uplinks as usize];
         (49_152..=65_535).for_each(|port| counts[chosen(uplinks, uplinks as u16, port)] += 1);
@@ -106,7 +107,7 @@ fn source_ports_spread_evenly() {
 
 #[test]
 fn switches_choose_independently() {
-    // every pair of choices of two switches with neighbouring salts is equally likely
+    // Every pair of choices of two switches with adjacent salts is equally likely.
     let mut counts = vec![0; 64];
     (1..=65_535).for_each(|port| counts[chosen(1, 8, port) * 8 + chosen(2, 8, port)] += 1);
     assert!(chi_square(&counts) < 104, "{}", chi_square(&counts));
@@ -118,7 +119,7 @@ fn without_ports_there_is_no_route() {
 }
 
 #[test]
-fn numbers_and_names_are_one_list() {
+fn numbers_and_names_of_schemes_agree() {
     for (number, scheme) in Scheme::ALL.into_iter().enumerate() {
         assert_eq!((scheme as usize, Scheme::from_number(number as u32)), (number, scheme));
     }
@@ -128,14 +129,14 @@ fn numbers_and_names_are_one_list() {
 
 //= docs/specs/switching.md#SWC-34 supported fabrics
 #[test]
-fn all_schemes_but_two_run_in_any_fabric() {
+fn all_schemes_except_two_support_any_fabric() {
     let anywhere: Vec<Scheme> = Scheme::anywhere().collect();
     let elsewhere = Scheme::ALL.into_iter().filter(|scheme| !anywhere.contains(scheme));
     assert_eq!(elsewhere.collect::<Vec<_>>(), [Scheme::Valiant, Scheme::Ugal]);
 }
 
 #[test]
-fn random_choices_spread_and_differ_between_switches() {
+fn random_choices_are_even_and_differ_between_switches() {
     //= docs/specs/switching.md#SWC-3 random choices
     let (one, other) = (OneSwitch::new(Scheme::Random, 1, 8), OneSwitch::new(Scheme::Random, 2, 8));
     let mut counts = vec![0; 64];
@@ -147,7 +148,7 @@ fn random_choices_spread_and_differ_between_switches() {
 }
 
 #[test]
-fn a_group_of_one_port_is_no_choice() {
+fn a_group_of_one_port_advances_no_pointer() {
     //= docs/specs/switching.md#SWC-1 no pointer moves
     let switch = OneSwitch::new(Scheme::Rr, 1, 1);
     let pointer = &switch.words[OneSwitch::POINTER as usize];
@@ -165,7 +166,7 @@ fn round_robin_takes_ports_in_turn() {
 }
 
 #[test]
-fn data_and_acks_in_turn_go_to_all_ports() {
+fn alternating_data_and_acks_use_all_ports() {
     //= docs/specs/switching.md#SWC-5 pointers
     //= docs/specs/switching.md#SWC-6 changing permutations
     for scheme in [Scheme::Rr, Scheme::RrPermuted] {
@@ -188,17 +189,18 @@ fn drill_compares_two_random_queues_and_the_last_best() {
     //= docs/specs/switching.md#SWC-55 two random queues and the last best
     let switch = OneSwitch::new(Scheme::Drill, 1, 16);
     let frame = |checksum: u32| Arrival { checksum, ..ARRIVAL };
-    // The shortest of 16 is found once a frame has drawn it, and is kept from then on.
+    // The shortest of 16 queues is found once a frame samples it, and is remembered from then on.
     switch.fill(&core::array::from_fn::<u64, 16, _>(|place| if place == 11 { 10 } else { 1_000 }));
     let ranks: Vec<u32> = (0..200).map(|checksum| switch.rank(frame(checksum))).collect();
     let found = ranks.iter().position(|rank| *rank == 11).unwrap();
-    assert!((1..60).contains(&found), "a draw of 2 in 16 finds it after some 8 frames, not {found}");
+    assert!((1..60).contains(&found), "sampling 2 of 16 finds it after about 8 frames, not {found}");
     assert!(ranks[found..].iter().all(|rank| *rank == 11), "{ranks:?}");
-    // Once it is the longest it goes, and what is taken is never longer than it was.
+    // When it is the longest it is dropped, and no frame takes a longer queue than the previous
+    // one.
     switch.fill(&core::array::from_fn::<u64, 16, _>(|place| place as u64 * 100));
     let ranks: Vec<u32> = (0..200).map(|checksum| switch.rank(frame(checksum))).collect();
     assert!(ranks.is_sorted_by(|before, after| before >= after) && ranks[199] == 0, "{ranks:?}");
-    // Of equal queues each is taken as often.
+    // Equal queues are taken equally often.
     switch.fill(&[500; 16]);
     let mut counts = vec![0; 16];
     (0..16_000).for_each(|checksum| counts[switch.rank(frame(checksum)) as usize] += 1);
@@ -217,7 +219,7 @@ fn an_order_lasts_five_rounds() {
         assert!(ranks.chunks(6).all(|ranks| ranks == round), "{ranks:?}");
         orders.insert(first / 6);
     }
-    // 200 draws of 64 leave 3 out on average.
+    // 200 draws of 64 orders miss 3 on average.
     assert!(orders.len() > 52, "{}", orders.len());
 }
 
@@ -236,7 +238,7 @@ fn the_shortest_queue_wins_and_ties_are_random() {
 fn classes_hide_small_differences() {
     //= docs/specs/switching.md#SWC-12 classes of load
     let switch = OneSwitch::new(Scheme::Adaptive, 1, 4);
-    // Of a limit of 100,000: classes begin at 5,000, 10,000 and 20,000.
+    // With a limit of 100,000, classes start at 5,000, 10,000 and 20,000.
     let taken = |queues: [u64; 4]| {
         switch.fill(&queues);
         let mut taken: Vec<_> = (0..200).map(|checksum| switch.rank(Arrival { checksum, ..ARRIVAL })).collect();
@@ -258,15 +260,15 @@ fn a_flowlet_keeps_its_port_until_it_pauses() {
     switch.fill(&[50_000, 50_000, 0, 50_000]);
     assert_eq!(switch.rank(at(10_000_000, 1)), 2);
     switch.fill(&[50_000, 0, 50_000, 50_000]);
-    // Gaps are known to 4.096 ns.
-    assert_eq!(switch.rank(at(10_990_000, 1)), 2, "it goes on");
-    assert_eq!(switch.rank(at(11_980_000, 1)), 2, "it still goes on");
+    // Gaps have a resolution of 4.096 ns.
+    assert_eq!(switch.rank(at(10_990_000, 1)), 2, "the flowlet continues");
+    assert_eq!(switch.rank(at(11_980_000, 1)), 2, "the flowlet still continues");
     assert_eq!(switch.rank(at(12_000_000, 2)), 1, "another flow");
     assert_eq!(switch.rank(at(12_990_000, 1)), 1, "after a pause");
 }
 
 #[test]
-fn a_frame_from_earlier_belongs_to_the_flowlet() {
+fn a_frame_with_an_earlier_time_belongs_to_the_flowlet() {
     //= docs/specs/switching.md#SWC-14 flowlets out of order
     let switch = OneSwitch::new(Scheme::AdaptiveFlowlet, 1, 4);
     let at = |t_ps| Arrival { t_ps, ..ARRIVAL };
@@ -274,10 +276,11 @@ fn a_frame_from_earlier_belongs_to_the_flowlet() {
     assert_eq!(switch.rank(at(20_000_000)), 2);
     switch.fill(&[50_000, 0, 50_000, 50_000]);
     assert_eq!(switch.rank(at(12_000_000)), 2, "eight pauses earlier");
-    assert_eq!(switch.rank(at(20_500_000)), 2, "the earlier frame did not turn the time back");
+    assert_eq!(switch.rank(at(20_500_000)), 2, "the earlier frame did not set the time back");
 }
 
-/// Times of the table wrap after 2^60 ps: a flow that was idle for most of that has paused all the same.
+/// Times of the table wrap after 2^60 ps: a flow that was idle for most of that period has paused
+/// all the same.
 #[test]
 fn a_flowlet_ends_after_any_pause() {
     //= docs/specs/switching.md#SWC-14 flowlets out of order
@@ -302,7 +305,7 @@ fn ofan_has_a_pointer_for_each_class() {
 }
 
 #[test]
-fn a_pointer_may_begin_at_the_shortest_queue() {
+fn a_pointer_may_start_at_the_shortest_queue() {
     //= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
     let switch = OneSwitch::new(Scheme::OfanShortest, 1, 4);
     switch.fill(&[50, 60, 10, 70]);
@@ -311,7 +314,7 @@ fn a_pointer_may_begin_at_the_shortest_queue() {
 }
 
 #[test]
-fn what_a_port_sends_in_a_time_and_the_time_of_what_it_sends_agree() {
+fn bytes_per_time_and_time_per_bytes_agree() {
     use crate::config::{OUTSIDE, PortConfig, Thresholds};
     for (gbps, kib_ps) in [(1, 8_192_000), (10, 819_200), (100, 81_920), (400, 20_480)] {
         let port = PortConfig::new(gbps * 1_000_000_000, 0, &Thresholds::NONE, OUTSIDE, 4_150);
@@ -320,7 +323,7 @@ fn what_a_port_sends_in_a_time_and_the_time_of_what_it_sends_agree() {
     }
 }
 
-/// A flow from host 0 to host 3, in the other pod, at its first switch.
+/// Starts a frame from host 0 to host 3, in the other pod, at its first switch.
 fn begin(chassis: &Chassis, flow: u64) -> Frame {
     chassis.begin(0, flow, false, &PacketFields::default());
     Frame { flow: mix(flow), time_ps: flow * 1_000_000, len: 1_000, ..FRAME }
@@ -328,16 +331,16 @@ fn begin(chassis: &Chassis, flow: u64) -> Frame {
 
 //= docs/specs/conweave.md#CWV-2 source routing
 #[test]
-fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
+fn the_source_switch_selects_the_whole_path_and_the_others_follow_it() {
     let chassis = Chassis::three_tiers(Scheme::ConWeave);
     let mut paths = HashSet::new();
     for flow in 1..100 {
         let mut frame = begin(&chassis, flow);
         chassis.step(&mut frame, 3).unwrap();
         let path = ReunionNote::unpack(chassis.trail.note.get()).path;
-        let first = chassis.way(frame.port);
+        let first = chassis.uplink(frame.port);
         chassis.step(&mut frame, 3).unwrap();
-        assert_eq!([first, chassis.way(frame.port)], [way(path, 0), way(path, 1)]);
+        assert_eq!([first, chassis.uplink(frame.port)], [way(path, 0), way(path, 1)]);
         paths.insert(path);
     }
     assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_way(first, 1, second)).into());
@@ -345,7 +348,7 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
 
 //= docs/specs/reunion.md#REU-17 notification frames
 #[test]
-fn a_notification_goes_through_all_tiers_over_every_base() {
+fn a_notification_crosses_all_tiers_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
         let chassis = Chassis::three_tiers(scheme);
         chassis.trail.begin_notice(0, ReunionNote::notify(7, 9).pack(), 0, [0; 2]);
@@ -360,20 +363,20 @@ fn a_notification_goes_through_all_tiers_over_every_base() {
 
 //= docs/specs/reunion.md#REU-2 source routing
 #[test]
-fn data_goes_by_the_way_of_its_tier_and_by_the_base_where_that_is_0() {
+fn data_follows_the_path_of_its_tier_or_the_base_if_that_is_0() {
     let chassis = Chassis::three_tiers(Scheme::Reunion);
-    let taken = |told: u32| -> HashSet<u32> {
+    let taken = |path: u32| -> HashSet<u32> {
         let second = |flow| {
             let mut frame = begin(&chassis, flow);
             chassis.step(&mut frame, 3).unwrap();
-            let first = chassis.way(frame.port);
-            chassis.trail.note.set(ReunionNote::data(with_way(first, 1, told), false).pack());
+            let first = chassis.uplink(frame.port);
+            chassis.trail.note.set(ReunionNote::data(with_way(first, 1, path), false).pack());
             chassis.step(&mut frame, 3).unwrap();
-            let way = chassis.way(frame.port);
+            let way = chassis.uplink(frame.port);
             assert_eq!(
                 ReunionNote::unpack(chassis.trail.note.get()).path,
                 with_way(first, 1, way),
-                "it notes the way taken"
+                "it records the path taken"
             );
             way
         };

@@ -48,7 +48,8 @@ fn segment(frame: &[u8]) -> Option<(u8, usize, usize, u64)> {
 mod tests {
     use super::*;
 
-    /// A frame of TCP or UDP with an odd payload, and its segment's pseudo header's sum where the checksum goes.
+    /// Returns a TCP or UDP frame with an odd payload, whose checksum field holds the sum of the
+    /// pseudo-header.
     fn begun(is_v6: bool, protocol: u8) -> (Vec<u8>, usize) {
         let header = if protocol == PROTOCOL_UDP { 8 } else { 20 };
         let segment = header + 33;
@@ -63,7 +64,7 @@ mod tests {
         }
         let at = frame.len();
         frame.extend((0..segment).map(|n| n as u8));
-        // Of UDP the length, which its checksum covers, plays no role here.
+        // The length field of UDP, which the checksum covers, is irrelevant here.
         let place = at + if protocol == PROTOCOL_UDP { 6 } else { 16 };
         let sum = fold(super::segment(&frame).unwrap().3);
         frame[place..place + 2].copy_from_slice(&sum.to_be_bytes());
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_becomes_whole_and_what_is_whole_stays() {
+    fn partial_checksums_are_completed_and_complete_ones_unchanged() {
         for (is_v6, protocol) in [(false, 6), (false, 17), (true, 6), (true, 17)] {
             let (mut frame, place) = begun(is_v6, protocol);
             complete(&mut frame);
@@ -85,12 +86,12 @@ mod tests {
             frame[place] ^= 1;
             let wrong = frame.clone();
             complete(&mut frame);
-            assert_eq!(frame, wrong, "what was broken on the way stays so");
+            assert_eq!(frame, wrong, "a corrupted checksum stays invalid");
         }
     }
 
     #[test]
-    fn strange_frames_stay_as_they_are() {
+    fn unsupported_frames_are_unchanged() {
         let (frame, _) = begun(false, 17);
         for len in 0..frame.len() {
             let mut cut = frame[..len].to_vec();

@@ -68,7 +68,7 @@ mod tests {
 
     //= docs/specs/switch.md#SW-30 TTL expiry
     #[test]
-    fn the_sender_is_told_by_whom_and_of_which_packet() {
+    fn the_error_names_the_switch_and_quotes_the_packet() {
         for (is_v6, header, most) in [(false, 14 + 20 + 8, 548), (true, 14 + 40 + 8, 1_232)] {
             for bytes in [0, 20, 2_000] {
                 let mut expired = udp(is_v6, bytes);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_later_fragments_and_strange_frames_are_not_answered() {
+    fn errors_later_fragments_and_invalid_frames_are_not_answered() {
         assert_eq!(answer(0, &answer(0, &udp(false, 9)).unwrap()), None);
         assert_eq!(answer(0, &answer(0, &udp(true, 9)).unwrap()), None);
         let mut fragment = udp(false, 9);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_the_whole_state_of_a_link() {
+    fn an_order_replaces_the_whole_state_of_a_link() {
         let mut failures = Failures::new(100);
         failures.order(&[0, 1], &[Order::Rate(500_000)], 1_000);
         failures.order(&[0], &[Order::Silent], 2_000);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_describe_no_state_are_refused() {
+    fn invalid_orders_are_rejected() {
         let [reorder, delay] = [Order::Reorder(1), Order::Delay(1_000)];
         for good in [&[reorder, delay][..], &[Order::Up, Order::Down], &[Order::Reorder(0)], &[Order::Up]] {
             assert!(Failures::check(good).is_ok(), "{good:?}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_carrier_stays_down_whatever_is_ordered() {
+    fn a_link_without_carrier_stays_down_despite_orders() {
         let mut failures = Failures::new(100);
         failures.set_carrier(&[0], false, 1_000);
         failures.set_carrier(&[0], false, 1_500);
@@ -238,11 +238,11 @@ mod tests {
         assert_eq!(states(&failures, 4_000), [LinkState::UP; 2]);
         failures.order(&[0], &[Order::Down], 5_000);
         failures.set_carrier(&[0], true, 6_000);
-        assert!(!states(&failures, 6_000)[0].up, "what was ordered goes on");
+        assert!(!states(&failures, 6_000)[0].up, "the ordered state persists");
     }
 
     #[test]
-    fn what_others_say_is_down_is_down_and_not_said_again() {
+    fn links_reported_down_by_others_are_down_and_not_reported_again() {
         let mut failures = Failures::new(100);
         failures.set_down_remotely(&[1], 2, 1_000);
         failures.order(&[0], &[Order::Down], 1_000);
@@ -250,16 +250,17 @@ mod tests {
         assert!(!states(&failures, 1_000)[1].up);
         assert_eq!(failures.down(), [0]);
         failures.order(&[1], &[Order::Up], 2_000);
-        assert!(!states(&failures, 2_000)[1].up, "who said so has to say that it is over");
+        assert!(!states(&failures, 2_000)[1].up, "only the reporting machine can withdraw it");
         failures.set_down_remotely(&[], 2, 3_000);
         failures.order(&[0], &[Order::Up], 3_000);
         assert_eq!((states(&failures, 3_000)[1].up, failures.down()), (true, vec![0]));
         assert!(known_down(failures.events(), 1, 3_099) && !known_down(failures.events(), 1, 3_100));
     }
 
-    /// Routing learns late of either end, and the tables need no more room however often links change.
+    /// Routing detects both the failure and the repair with a delay, and repeated changes need no
+    /// further table entries.
     #[test]
-    fn routing_learns_late_and_tables_do_not_grow() {
+    fn routing_is_delayed_and_tables_do_not_grow() {
         let mut failures = Failures::new(100);
         for round in 1..50 {
             let now_ps = round * 10_000;

@@ -314,7 +314,7 @@ mod tests {
         [10, 0, 0, host].into()
     }
 
-    /// An ARP frame from address `own` for address `other`.
+    /// Returns an ARP frame from address `own` for address `other`.
     fn arp(mac: [u8; 6], own: IpAddr, other: IpAddr) -> Vec<u8> {
         let bytes = |address| match address {
             IpAddr::V4(address) => Ipv4Addr::octets(&address),
@@ -323,7 +323,7 @@ mod tests {
         [&[0xff; 6][..], &mac, &[8, 6], &[0; 14], &bytes(own), &[0; 6], &bytes(other), &[0; 18]].concat()
     }
 
-    /// A neighbour discovery message of type `kind`.
+    /// Returns a neighbour discovery message of type `kind`.
     fn nd(kind: u8, [source, destination, target]: [Ipv6Addr; 3]) -> Vec<u8> {
         let head = [&MACS[1][..], &MACS[0], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255]].concat();
         [&head[..], &source.octets(), &destination.octets(), &[kind, 0, 0, 0, 0, 0, 0, 0], &target.octets()].concat()
@@ -337,19 +337,23 @@ mod tests {
         assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0), (update(v4(1), MACS[0]), Forward::Flood));
         assert_eq!(fdb.receive(1, &arp(MACS[1], v4(2), v4(1)), 0), (update(v4(2), MACS[1]), Forward::Host(0)));
         assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0), (Update::default(), Forward::Host(1)));
-        assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(1)), 0), (Update::default(), Forward::Drop), "its own");
+        assert_eq!(
+            fdb.receive(0, &arp(MACS[0], v4(1), v4(1)), 0),
+            (Update::default(), Forward::Drop),
+            "the sender's address"
+        );
         let other_nic = Update { mac: Some(MACS[2]), ..Update::default() };
         assert_eq!(fdb.receive(0, &arp(MACS[2], v4(1), v4(2)), 0), (other_nic, Forward::Host(1)));
         assert_eq!(fdb.receive(0, &[0; 60], 0), (Update::default(), Forward::Drop));
     }
 
     #[test]
-    fn no_address_is_of_two_hosts_or_the_machines() {
+    fn an_address_belongs_to_one_host_and_not_to_the_machine() {
         let mut fdb = all_here(3);
         fdb.learn(2, v4(1), Some(MACS[2]), 0);
         assert_eq!(fdb.set_local([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
         assert!(fdb.addresses(2).is_empty());
-        assert_eq!(fdb.learn(0, v4(9), Some(MACS[0]), 0), Update::default(), "the machine's");
+        assert_eq!(fdb.learn(0, v4(9), Some(MACS[0]), 0), Update::default(), "the machine's address");
         assert_eq!(fdb.set_local([v4(9)].into()), [vec![], vec![v4(1)]]);
         for strange in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1"] {
             assert_eq!(fdb.learn(0, strange.parse().unwrap(), Some(MACS[0]), 0), Update::default(), "{strange}");
@@ -357,7 +361,7 @@ mod tests {
         assert_eq!(fdb.learn(0, v4(7), Some([0xff; 6]), 0), Update::default(), "a group's Ethernet address");
     }
 
-    /// All steps until `until_ms`, in ticks of 50 ms; a probed host answers if `answers`.
+    /// Runs all steps until `until_ms`, in ticks of 50 ms; a probed host answers if `answers`.
     fn steps(fdb: &mut Fdb, until_ms: u64, answers: bool) -> Vec<ClaimStep> {
         let mut all = Vec::new();
         for now_ns in (0..=until_ms).step_by(50).map(|ms| ms * MS) {
@@ -382,7 +386,7 @@ mod tests {
             let taking = arp(MACS[2], v4(1), v4(1));
             let (update, to) = fdb.receive(2, &taking, 0);
             assert!(update.is_claim && update.address.is_none() && to == Forward::Refused);
-            assert_eq!(fdb.addresses(0), [v4(1)], "it has it until then");
+            assert_eq!(fdb.addresses(0), [v4(1)], "bound until then");
             let steps = steps(&mut fdb, 2000, answers);
             let owner = if answers { 0 } else { 2 };
             assert_eq!(fdb.receive(1, &arp(MACS[1], v4(2), v4(1)), 0).1, Forward::Host(owner));
@@ -419,7 +423,7 @@ mod tests {
             let mut fdb = Fdb::new([true, false].into_iter());
             fdb.learn(1, v4(1), None, 0);
             assert!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0).0.is_claim);
-            assert_eq!(fdb.announced(0), [v4(1)], "it is said to the others");
+            assert_eq!(fdb.announced(0), [v4(1)], "it is advertised");
             let mut moved = false;
             for ms in (0..2100).step_by(100) {
                 if ms <= told_until && ms % 200 == 0 {
@@ -441,7 +445,7 @@ mod tests {
         assert_eq!(fdb.claims.len(), Fdb::MAX_CLAIMS_PER_HOST);
     }
 
-    /// Checksum of RFC 4861, over a solicitation to the solicited-node group.
+    /// The checksum of RFC 4861, for a solicitation to the solicited-node group.
     #[test]
     fn a_neighbour_solicitation_has_a_valid_checksum() {
         let address: Ipv6Addr = "fd00::1:2".parse().unwrap();
@@ -455,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_takes_every_address_fills_only_its_own_table() {
+    fn a_host_that_uses_every_address_fills_only_its_table() {
         let mut fdb = all_here(3);
         let learned = (0..=u16::MAX).filter(|n| {
             let [high, low] = n.to_be_bytes();
@@ -463,12 +467,12 @@ mod tests {
         });
         assert_eq!(learned.count(), Fdb::MAX_ADDRESSES);
         let full = (0..=Fdb::MAX_ADDRESSES as u8).map(|n| fdb.learn(1, [12, 0, 0, n].into(), Some(MACS[1]), 0).is_full);
-        assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is told once");
+        assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is reported once");
         assert_eq!(fdb.learn(2, v4(2), Some(MACS[1]), 0).address, Some(v4(2)));
     }
 
     #[test]
-    fn who_asks_for_nobody_is_passed_on_so_often_only() {
+    fn requests_for_unknown_addresses_are_rate_limited() {
         let mut fdb = all_here(2);
         let mut passed = |now_ns| {
             let to = (0..1000).map(|_| fdb.receive(0, &arp(MACS[0], v4(1), v4(9)), now_ns).1);
@@ -480,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbour_discovery_tells_targets() {
+    fn neighbour_discovery_targets_are_parsed() {
         let mut fdb = all_here(2);
         let [one, two]: [Ipv6Addr; 2] = ["fe80::1".parse().unwrap(), "fd00::2".parse().unwrap()];
         let group = "ff02::1:ff00:2".parse().unwrap();

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_read_as_they_are_said() {
+    fn ports_are_parsed() {
         let port: GivenPort = "h0=eth1".parse().unwrap();
         assert_eq!((port.end.as_str(), port.to_string().as_str()), ("h0", "eth1"));
         assert_eq!("leaf0->spine0#2=eth1".parse::<GivenPort>().unwrap().end, "leaf0->spine0#2");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_as_they_were_written_and_passed_on() {
+    fn messages_round_trip_and_are_forwarded() {
         let addresses = vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
         for body in [
             Body::Down(vec![]),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn other_frames_are_none() {
+    fn other_frames_are_rejected() {
         let frame = message(Body::Down(vec![])).frame(MAC);
         for wrong in 12..16 {
             let mut frame = frame.clone();
@@ -136,12 +136,12 @@ mod tests {
         }
         assert_eq!(Message::read(&frame[..HEAD_BYTES - 1]), None);
         let long = Message { body: Body::Frame(0, &[9; 100]), ..message(Body::Down(vec![])) }.frame(MAC);
-        assert_eq!(Message::read(&long[..long.len() - 1]), None, "shorter than it says");
+        assert_eq!(Message::read(&long[..long.len() - 1]), None, "shorter than its length field");
     }
 
     proptest! {
         #[test]
-        fn whatever_comes_is_read_or_not(mut bytes in prop::collection::vec(any::<u8>(), 0..200), ours in any::<bool>()) {
+        fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), ours in any::<bool>()) {
             if ours && bytes.len() > 15 {
                 let kind = bytes[15] % 4;
                 bytes[12..16].copy_from_slice(&[TOLD_ETHERTYPE[0], TOLD_ETHERTYPE[1], VERSION, kind]);

@@ -93,7 +93,7 @@ mod tests {
     const SECOND: u64 = SECOND_NS as u64;
 
     #[test]
-    fn clocks_that_may_differ_by_whole_seconds_do_and_others_differ_as_they_read() {
+    fn clock_offsets_are_whole_seconds_where_possible_or_as_measured() {
         let reading = |kernel_ns| Reading { before_ns: 100 * SECOND, kernel_ns, after_ns: 100 * SECOND + 2_000 };
         for (kernel_ns, expected) in [
             (100 * SECOND, 200 * SECOND),

@@ -19,7 +19,8 @@ use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_test_support::NativeSwitch;
 
 impl SwitchProgram {
-    /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class.
+    /// Returns the bytes queued at a port at virtual time `now_ps`: of both classes, and of the
+    /// control class.
     fn queue_bytes(&self, port: usize, now_ps: u64) -> [u64; 2] {
         let drain = self.tables.ports[port].drain(now_ps);
         let waiting = |words: &[u64; QUEUE_WORDS]| Queue::from_words(words).locate(now_ps, &drain).bytes();
@@ -27,7 +28,7 @@ impl SwitchProgram {
     }
 }
 
-/// Something that takes a frame in at leaf 0.
+/// An implementation of the switches, for frames that enter at leaf 0.
 trait Engine {
     fn run(&self, frame: &[u8]) -> (Verdict, Vec<u8>);
 }
@@ -79,7 +80,7 @@ fn fixtures_in_the_kernel() {
     }
 }
 
-/// The program. Without root the test skips, and this is `None`.
+/// Returns the program. Without root returns `None`, and the test skips.
 fn loaded() -> Option<SwitchProgram> {
     loaded_for(&fabric())
 }
@@ -89,15 +90,15 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     if !spray_test_support::has_root() {
         return None;
     }
-    // With room for as many bins as any test counts in.
+    // With capacity for the bins of every test.
     let bins = Scale::new(0, 1, 1, 1, usize::MAX);
     let spec = ChassisSpec { bins, hop_by_hop: true, ..ChassisSpec::whole(fabric) };
     Some(SwitchProgram::load(&spec, &KernelClock::new().expect("root")).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Switch by switch, as with one chassis per switch, a frame fares as in one chassis.
+/// A chassis per switch treats frames in the same way as one chassis for all.
 #[test]
-fn chassis_of_one_switch_add_up() {
+fn a_chassis_per_switch_gives_the_result_of_one_chassis() {
     let fabric = fabric();
     let whole = NativeSwitch::new(&ChassisSpec::whole(&fabric)).expect("a valid fabric");
     let single = |switch| ChassisSpec { switch: Some(switch), ..ChassisSpec::whole(&fabric) };
@@ -122,11 +123,12 @@ fn chassis_of_one_switch_add_up() {
     assert_eq!(ChassisSpec::whole(&fabric).external_ports().collect::<Vec<_>>(), [0, 1, 4, 5]);
 }
 
-/// One after the other, frames that return before each further switch fare as those that cross all of them at once, whatever switches note of
-/// them.
+/// Frames that return before each further switch, and are processed one after the other, are
+/// treated in the same way as those that cross all switches at once, regardless of the switches'
+/// notes.
 //= docs/specs/switch.md#SW-32 hop by hop
 #[test]
-fn frames_fare_hop_by_hop_as_at_once() {
+fn hop_by_hop_gives_the_same_results_as_at_once() {
     let Some(mut kernel) = loaded() else { return };
     for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel()) {
         let switching = Switching { flowlet_gap_ps: 1_000_000, ..Switching::all(scheme) };
@@ -163,7 +165,7 @@ fn frames_fare_hop_by_hop_as_at_once() {
 }
 
 #[test]
-fn reset_forgets_queues_and_counters() {
+fn reset_clears_queues_and_counters() {
     let Some(mut program) = loaded() else { return };
     let fabric = Fabric { routes: vec![build::routes(0, &[0])], ..fabric() };
     program.configure(&ChassisSpec::whole(&fabric)).expect("a fabric of the same shape");

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn balls_that_are_thrown_again_at_once_stay_below_the_threshold() {
+    fn balls_that_are_thrown_again_immediately_stay_below_the_threshold() {
         let of = |every, key| {
             let text = format!(
                 "bins = 8\nrounds = 2000\nload = 1.0\nat_once = true\ncolours_per_bin = 1\nthreshold = 10\nrecycle_every = {every}"
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn balls_are_kept_or_leave() {
-        // One bin loses one ball a round: with two thrown in a round it has as many as rounds.
+        // One bin loses one ball per round: with two balls added per round it holds as many as
+        // there were rounds.
         assert_eq!(of("bins = 1\nrounds = 100\nload = 2.0\nthreshold = 0", "most", 1), 101.0);
         assert!(run("balls", &toml::Table::new(), 1).unwrap_err().contains("bins"));
     }

@@ -64,17 +64,18 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_even_and_few_are_not() {
+    fn many_values_are_balanced_and_few_are_not() {
         for hash in ["random", "ideal"] {
             assert!(of(hash, 65_535, 32) < 1.0 && of(hash, 32, 1) > 100.0 && of(hash, 256, 32) > 5.0, "{hash}");
         }
-        // One value at one of 32 uplinks: 32 times the mean.
+        // One value on one of 32 uplinks: 32 times the mean.
         assert_eq!(of("ideal", 1, 1), 3100.0);
     }
 
     #[test]
-    fn a_crc_puts_all_ports_of_a_flow_evenly() {
-        // It is linear and of full rank in 16 bits of port: 2^16 ports hit 2^16 values once each.
+    fn a_crc_spreads_all_ports_of_a_flow_evenly() {
+        // The hash is linear and of full rank in the 16 bits of the port: 2^16 ports give 2^16
+        // values, once each.
         assert!(of("crc16", 65_535, 1) < 0.1);
         assert!(
             run("imbalance", &toml::from_str("evs = 1\nflows = 1\nuplinks = 1\nhash = \"md5\"").unwrap(), 1).is_err()

@@ -64,7 +64,7 @@ mod tests {
             let (exact, drawn) = (binomial(flows, links, per_link), drawn([flows, links, per_link], 1));
             assert!((exact / drawn - 1.0).abs() < 0.01, "{exact} {drawn}");
         }
-        // Two flows, two links: apart half of the time, at half of their rate otherwise.
+        // Two flows, two links: separate with probability 1/2, and at half of their rate otherwise.
         assert!((binomial(2, 2, 1) - 0.75).abs() < 1e-12);
         assert!(written(8, 8, 1) < 0.001);
     }

@@ -46,10 +46,11 @@ fn run(plan: &Plan<'_>) -> Shown {
 }
 
 #[test]
-fn cells_hold_means_and_say_what_never_ended() {
+fn cells_have_means_and_counts_of_incomplete_runs() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let plan = figure.plan(Scale::Full);
-    // Two settings of ECMP are the same runs; two gaps; two conditions; two seeds.
+    // Both settings of ECMP share their runs. With the two gaps these are three; two conditions,
+    // two seeds.
     assert_eq!(plan.runs(), 3 * 2 * 2);
     assert_eq!(plan.title(1), "healthy, ECMP, seed 2");
     let shown = run(&plan);
@@ -71,12 +72,12 @@ fn the_same_settings_in_another_order_are_the_same_runs() {
         let text = format!("{SMALL}\n[[series]]\nname = \"a gap\"\nset = {{ {set} }}\n");
         Figure::parse("t", &text).unwrap().plan(Scale::Full).runs()
     };
-    // That of 1 us is among those that are tried.
+    // A gap of 1 us is among the tuned values.
     assert_eq!((with_gap(1), with_gap(2)), (12, 16));
 }
 
 #[test]
-fn quick_runs_less_and_what_a_run_gave_can_be_kept() {
+fn a_quick_plan_has_fewer_runs_and_results_can_be_stored() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let plan = figure.plan(Scale::Quick);
     let made: Vec<Made> = (0..plan.runs()).map(|number| plan.run(number).unwrap()).collect();

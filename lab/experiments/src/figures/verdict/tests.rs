@@ -31,7 +31,7 @@ without = ["y"]
     Figure::parse("t", text).unwrap()
 }
 
-/// A at 80 and 100, B at 100 and 300, C never ends.
+/// Series A has 80 and 100 us, B 100 and 300 us, and C never completes.
 fn shown() -> Shown {
     let cell = |value: f64| Cell {
         tuned: None,
@@ -49,7 +49,7 @@ fn found(claim: &str) -> Found {
 }
 
 #[test]
-fn ratios_are_confirmed_off_or_contradicted() {
+fn ratios_are_confirmed_inaccurate_or_contradicted() {
     let verdict = |claim: &str| found(claim).verdict;
     assert_eq!(verdict("of = 'A'\nto = 'B'\nat = 'x'\npaper = 0.75"), Verdict::Confirmed);
     assert_eq!(verdict("of = 'A'\nto = 'B'\nat = 'x'\npaper = 0.5").text(), "off by +60 %");
@@ -72,7 +72,7 @@ fn ranges_have_a_better_side() {
 
 #[test]
 fn each_condition_counts_or_the_extreme_one() {
-    // 0.8 at x, 0.33 at y.
+    // The ratio is 0.8 at x and 0.33 at y.
     let each = found("of = 'A'\nto = 'B'\nmost = 0.5");
     assert_eq!((each.verdict, each.ours.as_str()), (Verdict::Contradicted, "x: 80 against 100 us: 0.80 times"));
     assert_eq!(found("of = 'A'\nto = 'B'\nmost = 0.5\npick = 'least'").verdict, Verdict::Confirmed);
@@ -80,7 +80,7 @@ fn each_condition_counts_or_the_extreme_one() {
 }
 
 #[test]
-fn who_never_ends_is_behind_everyone() {
+fn incomplete_series_are_worst() {
     assert_eq!(found("of = 'A'\nto = 'others'\nmost = 1.0").verdict, Verdict::Confirmed);
     assert_eq!(found("of = 'C'\nto = 'others'\nto_the = 'largest'\nleast = 1.0").verdict, Verdict::Confirmed);
     assert!(found("of = 'C'\nto = 'A'\nat = 'x'\npaper = 2.0").verdict == Verdict::Contradicted);
@@ -88,7 +88,7 @@ fn who_never_ends_is_behind_everyone() {
 }
 
 #[test]
-fn what_was_not_run_has_no_verdict_and_wrong_names_are_refused() {
+fn missing_runs_have_no_verdict_and_unknown_names_are_rejected() {
     let claim: Claim = toml::from_str("says = 's'\nof = 'A'\nto = 'B'\nat = 'y'\nmost = 1.0").unwrap();
     let quick = Shown { scale: Scale::Quick, ..shown() };
     assert_eq!(claim.against(&figure(), &quick).verdict, Verdict::NotRun);
@@ -103,7 +103,7 @@ fn what_was_not_run_has_no_verdict_and_wrong_names_are_refused() {
 }
 
 #[test]
-fn a_cause_stands_where_a_statement_is_not_confirmed() {
+fn a_cause_is_required_if_a_claim_is_not_confirmed() {
     let of = |claim: &str| found(&format!("of = 'A'\nto = 'B'\nat = 'x'\nwhy = 'w'\n{claim}")).text();
     assert_eq!(of("paper = 0.75"), "confirmed");
     assert_eq!((of("paper = 0.5").as_str(), of("most = 0.5").as_str()), ("off by +60 %: w", "contradicted: w"));

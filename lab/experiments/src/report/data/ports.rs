@@ -149,7 +149,7 @@ mod tests {
 
     /// The sample's busiest uplink is leaf0's.
     #[test]
-    fn lines_are_those_of_a_switch_at_which_a_link_failed() {
+    fn lines_are_those_of_a_switch_with_a_failed_link() {
         for (failed, shown) in [
             ("leaf1->spine0", "leaf1->spine0"),
             ("leaf1-spine0", "leaf1->spine0"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_hold_what_the_samples_say() {
+    fn bins_are_sums_of_the_samples() {
         let run = sample("reps", "broken", &[160.0]);
         let ports = Ports::of(&run);
         let (row, bin_us) = (&ports.rows[0], ports.bin_us);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_few_and_the_worst_come_first() {
+    fn rows_are_few_and_sorted_by_load() {
         let mut run = sample("reps", "broken", &[160.0]);
         run.ports = (0..40).map(|i| PortOutcome { name: format!("p{i}"), ..run.ports[i % 3].clone() }).collect();
         run.ports[7].counters.drops_ttl = 99;

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_ends_at_the_share_that_is_there() {
+    fn a_distribution_ends_at_the_completed_share() {
         assert_eq!(distribution(&[1.0, 3.0], 4), [(1.0, 0.0), (1.0, 25.0), (3.0, 25.0), (3.0, 50.0)]);
         let many: Vec<f64> = (0..100_000).map(f64::from).collect();
         let found = distribution(&many, many.len());

@@ -235,7 +235,11 @@ mod tests {
         // 80 samples of 12,000 bytes in 200 us of 100 Gb/s.
         assert!((sum / 200.0 - 38.4).abs() < 0.2, "{sum}");
         let [failure] = drawn.failures.as_slice() else { panic!("{:?}", drawn.failures) };
-        assert_eq!((failure.from_us, failure.until_us, failure.drops_all), (50.0, Some(120.0), false), "it is slow");
+        assert_eq!(
+            (failure.from_us, failure.until_us, failure.drops_all),
+            (50.0, Some(120.0), false),
+            "the link is slow"
+        );
         let names: Vec<&str> = failure.links.iter().map(|link| drawn.links[*link].name.as_str()).collect();
         assert_eq!(names, ["leaf0->spine0"]);
     }

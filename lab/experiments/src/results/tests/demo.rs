@@ -1,4 +1,5 @@
-//! The demo's table in docs/results/README.md is made from the figures of several demos, docs/results/demo.csv.
+//! The demo's table in docs/results/README.md is generated from the figures of several demos,
+//! docs/results/demo.csv.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ const HEAD: &str = "run,condition,balancer,dilation,goodput_gbps,fct_mean_us,fct
 struct Line {
     condition: String,
     balancer: String,
-    /// From `dilation` on.
+    /// The columns from `dilation` on.
     figures: Vec<Option<f64>>,
 }
 
@@ -21,7 +22,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The lines of the runs in the results folder of a demo.
+/// Returns the lines of the runs in the results folder of a demo.
 fn lines_of(demo: &Path, number: usize) -> String {
     let runs = std::fs::read_dir(demo).unwrap().map(|entry| entry.unwrap().path().join("summary.json"));
     let mut runs: Vec<PathBuf> = runs.filter(|path| path.is_file()).collect();
@@ -29,7 +30,7 @@ fn lines_of(demo: &Path, number: usize) -> String {
     let line = |path: &PathBuf| {
         let s: Summary = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let is_sound = s.is_complete() && s.engine_figures.late_packets == 0 && s.testbed_losses.total() == 0;
-        assert!(is_sound, "{} tells nothing", path.display());
+        assert!(is_sound, "{} has no figures", path.display());
         let figures = [
             Some(s.engine_figures.dilation.round()),
             Some(s.flows.goodput_gbps),
@@ -56,14 +57,14 @@ fn read(csv: &str) -> Vec<Line> {
     csv.lines().skip(1).map(line).collect()
 }
 
-/// The least and the most of a figure, `None` where no run has it.
+/// Returns the minimum and the maximum of a figure, `None` if no run has it.
 fn range(lines: &[&Line], figure: usize) -> Option<[f64; 2]> {
     let own: Vec<f64> = lines.iter().filter_map(|line| line.figures[figure]).collect();
     let least = own.iter().copied().reduce(f64::min)?;
     Some([least, own.iter().copied().fold(least, f64::max)])
 }
 
-/// `629 to 631`, or one number where both are the same.
+/// Formats a range as `629 to 631`, or as one number if both are the same.
 fn words(range: Option<[f64; 2]>) -> String {
     let Some(ends) = range else { return String::new() };
     let number = |value: f64| {
@@ -110,7 +111,8 @@ fn section(lines: &[Line]) -> String {
     )
 }
 
-/// With `UPDATE_DOCS`, the documents follow from the file, and that from the demos in the folders that `SPRAY_DEMOS` names.
+/// With `UPDATE_DOCS`, rewrites the documents from the file, and the file from the demos in the
+/// folders of `SPRAY_DEMOS`.
 #[test]
 fn the_documentation_of_the_demo_is_that_of_its_runs() {
     let (file, page) = (docs().join("results/demo.csv"), docs().join("results/README.md"));
@@ -132,17 +134,17 @@ fn the_documentation_of_the_demo_is_that_of_its_runs() {
     } else {
         assert!(text == expected, "docs/results/README.md is behind demo.csv (UPDATE_DOCS=1 writes it anew)");
     }
-    // What the first page says of the dead cable.
+    // The figures for the silent failure on the first page.
     let reps: Vec<&Line> =
         lines.iter().filter(|line| line.balancer == "reps" && line.condition == "silent uplink").collect();
-    let said = format!("the dead one after {} us", words(range(&reps, 8)));
+    let sentence = format!("the dead one after {} us", words(range(&reps, 8)));
     let first = std::fs::read_to_string(docs().join("../README.md")).unwrap();
     let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(first.contains(&said), "README.md does not say `{said}`");
+    assert!(first.contains(&sentence), "README.md does not say `{sentence}`");
 }
 
 #[test]
-fn ranges_are_one_number_where_they_are() {
+fn equal_bounds_are_formatted_as_one_number() {
     assert_eq!(words(Some([629.3, 631.0])), "629 to 631");
     assert_eq!(words(Some([1700.6, 1701.4])), "1,701");
     assert_eq!(words(None), "");

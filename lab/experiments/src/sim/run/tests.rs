@@ -28,7 +28,7 @@ fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
     FailureFile::parse(text).unwrap().events(&context).unwrap()
 }
 
-/// A result without what depends on the machine.
+/// Returns a result without machine-dependent fields.
 fn timeless(mut result: RunResult) -> String {
     result.engine_figures.wall_s = 0.0;
     result.sim = result.sim.map(|sim| SimFigures { packet_hops: sim.packet_hops, ..SimFigures::default() });
@@ -54,7 +54,7 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
-fn what_priority_flow_control_does_is_in_the_summary() {
+fn the_summary_has_the_counters_of_priority_flow_control() {
     let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }));
     let lossy = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
     (scenario.queue.pfc, scenario.queue.marking) = (true, false);
@@ -68,7 +68,7 @@ fn what_priority_flow_control_does_is_in_the_summary() {
     assert!(without_headroom.fabric.drops_queue > 0);
 }
 
-/// An incast with pauses that reach the senders, under controls that slow them and without.
+/// An incast with pauses that reach the senders, with and without congestion control.
 #[test]
 fn no_packet_times_out_while_links_pause() {
     //= docs/specs/pfc.md#PFC-8 timeouts
@@ -78,19 +78,19 @@ fn no_packet_times_out_while_links_pause() {
         let mut scenario = scenario.clone();
         scenario.transport.cc = cc;
         let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
-        assert!(summary.pfc.unwrap().pauses > 100, "or nothing is tested");
+        assert!(summary.pfc.unwrap().pauses > 100, "otherwise the test is void");
         (summary.flows.timeouts, summary.flows.retransmits)
     };
     let paths = lossless.paths();
     let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, Own::default(), [8, 0], 0).rto.min_ps / 1_000_000;
-    assert_eq!(least_us, 513, "as docs/specs/pfc.md says");
+    assert_eq!(least_us, 513, "as in docs/specs/pfc.md");
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
         for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
             assert_eq!(run(&lossless, cc, balancer), (0, 0), "{balancer} under {cc}");
         }
         // At full rate, of 8,400 packets.
         let (late, again) = run(&lossless, CcKind::FixedRate, balancer);
-        assert!(late < 84 && again < 84, "{balancer}: {late} late, {again} sent again");
+        assert!(late < 84 && again < 84, "{balancer}: {late} timeouts, {again} retransmissions");
     }
     let mut shared = lossless.clone();
     shared.queue.shared_buffer = Some(ByteSize::new(1_000_000));
@@ -98,7 +98,7 @@ fn no_packet_times_out_while_links_pause() {
     let mut hasty = lossless;
     hasty.transport.rto_min_us = Some(Micros::new(100));
     let (late, again) = run(&hasty, CcKind::Dcqcn, BalancerKind::Ecmp);
-    assert!(late > 0 && again > 0, "or nothing is tested");
+    assert!(late > 0 && again > 0, "otherwise the test is void");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn every_example_of_the_testbed_runs_unchanged() {
 }
 
 #[test]
-fn triggered_flows_start_when_those_before_them_end() {
+fn triggered_flows_start_when_preceding_ones_end() {
     let text = "Nodes 16\nConnections 5\nTriggers 3\n\
                 0->4 id 1 start 0 size 400000 send_done_trigger 1\n\
                 1->5 id 2 start 7000000 size 400000 recv_done_trigger 2\n\
@@ -149,7 +149,7 @@ fn triggered_flows_start_when_those_before_them_end() {
 }
 
 #[test]
-fn failures_show_in_the_counts_of_their_links() {
+fn failures_are_visible_in_the_counters_of_their_links() {
     let scenario = permutation();
     let run_with = |text: &str| {
         let events = drawn(&scenario, text, 1);
@@ -169,7 +169,7 @@ fn failures_show_in_the_counts_of_their_links() {
 
     let (result, events) = run_with("NIC-Fail: ON\nNIC-Fail-Duration: ON\nNIC-Fail-Duration-Time: 200000000\n");
     let hit = |flow: &&FlowResult| [&flow.src, &flow.dst].contains(&&events[0].name);
-    assert!(result.flows.iter().filter(hit).all(|flow| flow.fct_us.unwrap() > 200.0), "a dead NIC delivers nothing");
+    assert!(result.flows.iter().filter(hit).all(|flow| flow.fct_us.unwrap() > 200.0), "a failed NIC delivers nothing");
     assert!(result.flows.iter().filter(|flow| !hit(flow)).all(|flow| flow.fct_us.unwrap() < 100.0));
     let own = |port: &&PortOutcome| {
         port.name == format!("{}->leaf{}", events[0].name, scenario.network.leaf_of(events[0].links[0] / 2))
@@ -182,7 +182,8 @@ fn failures_show_in_the_counts_of_their_links() {
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
     let summary = run(&short, 1, &events).summary();
     assert_eq!((summary.flows.flows_total - summary.flows.flows_completed, summary.is_complete()), (2, false));
-    // One sends and one receives over the dead interface. Both are given up after half a millisecond, in a run that goes on until then.
+    // One flow is sent from the failed interface and one to it. Both are given up after 0.5 ms; the
+    // run lasts until then.
     let FlowFigures { flows_given_up, flows_cut_off, given_up_first_us, given_up_last_us, .. } = summary.flows;
     assert_eq!((flows_given_up, flows_cut_off, summary.give_up_us, summary.time_limit_us), (2, 0, Some(500.0), None));
     let (first, last) = (given_up_first_us.unwrap(), given_up_last_us.unwrap());
@@ -196,7 +197,7 @@ fn failures_show_in_the_counts_of_their_links() {
 }
 
 #[test]
-fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
+fn a_run_over_a_slow_link_is_not_cut_off() {
     let text = |rest: &str| {
         format!(
             "name = \"slow\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nhost_gbps = 1\n{rest}\n\
@@ -208,13 +209,14 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
         scenario.time_limit_ps(&scenario.paths(), &scenario.plan(1))
     };
     let usual = limit_ps("");
-    // With the round trips over slow links.
+    // The round-trip times include the slow links.
     assert!((100..150).contains(&(limit_ps("uplink_gbps = 0.01") / usual)));
     let slow = |at: &str| format!("[[link_event]]\nlink = \"leaf0->spine*\"\naction = \"rate\"\nfactor = 0.01\n{at}");
     assert_eq!((limit_ps(&slow("")), limit_ps(&slow("at_us = 1"))), (100 * usual, usual));
     let failure = "[[failure]]\nwhat = \"links\"\nshare = 0.5\naction = \"rate\"\nfactor = 0.1";
     assert_eq!((limit_ps(failure), limit_ps(&format!("{failure}\nat_us = 3"))), (10 * usual, usual));
-    // The timeout and the time without progress grow with what is measured over the slow link: 200 kB at 1 Mb/s, and at 10 Mb/s.
+    // The retransmission timeout and the limit without progress grow with the delay measured over
+    // the slow link: 200 kB at 1 Mb/s, and at 10 Mb/s.
     for (factor, least_us) in [(0.001, 1.6e6), (0.01, 1.6e5)] {
         let event = slow("").replace("0.01", &factor.to_string());
         let text = text(&event).replace("3 MB", "200 kB");
@@ -226,10 +228,11 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
 }
 
 #[test]
-fn a_smaller_record_of_packets_changes_nothing() {
+fn a_smaller_record_of_packets_does_not_change_results() {
     let mut scenario = permutation();
     scenario.transport.window_packets = 4096;
-    // One more flow, a second later: if it is long, it makes the window wide, and no difference to the others.
+    // A further flow starts a second later. If it is long, it widens the window, which must not
+    // affect the others.
     let flows = scenario.flows(1);
     let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, start_ps: 1_000_000_000_000, ..flows[0] };
     let with = |bytes| {
@@ -239,7 +242,7 @@ fn a_smaller_record_of_packets_changes_nothing() {
         (window_packets(&scenario, &scenario.plan(1).specs(1)), run(&scenario, 1, &[]).flows)
     };
     let ((narrow, few), (wide, all)) = (with(1 << 20), with(20 << 20));
-    assert_eq!((narrow, wide), (512, 4096), "257 packets, and the scenario's own");
+    assert_eq!((narrow, wide), (512, 4096), "for 257 packets, and that of the scenario");
     assert_eq!(few[..flows.len()], all[..flows.len()]);
 }
 
@@ -256,9 +259,9 @@ fn partners(until_us: Option<u64>) -> Scenario {
 
 //= docs/specs/closed-loop.md#CL-1 at most one open message
 #[test]
-fn hosts_send_one_message_after_the_other() {
+fn hosts_send_messages_one_after_the_other() {
     let mut scenario = partners(None);
-    // The end of a flow is then the moment at which its sender knows.
+    // A flow then ends when its sender receives the last ACK.
     scenario.simulation.fct_end = FctEnd::Acked;
     let result = run(&scenario, 5, &[]);
     assert_eq!(result.flows.len(), 20 * 16);
@@ -272,7 +275,7 @@ fn hosts_send_one_message_after_the_other() {
     assert_eq!(timeless(run(&scenario, 5, &[])), timeless(result));
 }
 
-/// The largest message of a run is its own, whatever the scenario's own seed draws.
+/// The maximum message size follows the seed of the run, not that of the scenario.
 #[test]
 fn messages_are_delivered_under_any_seed() {
     let mut scenario = partners(None);
@@ -288,7 +291,7 @@ fn messages_are_delivered_under_any_seed() {
 
 //= docs/specs/closed-loop.md#CL-1 keeps `open` messages
 #[test]
-fn all_to_all_keeps_so_many_messages_open() {
+fn all_to_all_keeps_the_configured_number_of_messages_open() {
     for open in [1, 3] {
         let each = Each { bytes: 50_000, start_ps: 0 };
         let mut scenario = scenario(Pattern::AllToAll { each, open: Some(open) });
@@ -306,13 +309,13 @@ fn all_to_all_keeps_so_many_messages_open() {
 
 //= docs/specs/closed-loop.md#CL-2 no message begins at that time or later
 #[test]
-fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
+fn messages_that_would_start_after_the_end_are_excluded() {
     let (all, some) = (run(&partners(None), 5, &[]), run(&partners(Some(60)), 5, &[]));
     let summary = some.summary();
     assert!(summary.is_complete() && some.flows.len() < all.flows.len(), "{} flows", some.flows.len());
     let early = |result: &RunResult| result.flows.iter().filter(|flow| flow.start_us < 60.0).count();
     assert_eq!((early(&some), some.flows.len()), (early(&all), early(&all)));
-    // Every host had a message open when the time was over.
+    // Every host had an open message at the end.
     for src in &partners(None).network.hosts {
         assert!(some.flows.iter().any(|flow| flow.src == *src && flow.end_us.unwrap() > 50.0), "{src}");
     }
@@ -320,13 +323,13 @@ fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
 
 #[test]
 //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
-fn no_link_is_used_by_more_than_its_rate() {
+fn no_link_exceeds_its_rate() {
     let mut scenario = permutation();
     scenario.sample_ps = 1_000_000;
     let result = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap();
     let mut busiest: f64 = 0.0;
     for series in &result.port_samples {
-        // A frame counts as it ends.
+        // A frame is counted when its last bit leaves.
         let frame = scenario.packet_bytes();
         let most = result.ports[series.port].rate_bps as f64 * series.bin_ps as f64 / 8e12;
         for bin in &series.bins {
@@ -340,9 +343,10 @@ fn no_link_is_used_by_more_than_its_rate() {
     assert!((0.9..=1.0).contains(&busiest), "flows collide on a link, which is full: {busiest}");
 }
 
-/// The short last packet of a message may overtake a full one on another path, and of uneven paths the fastest counts.
+/// The short last packet of a message may overtake a full one on another path; the bound is that of
+/// the fastest path.
 #[test]
-fn no_message_is_faster_than_it_would_be_alone() {
+fn no_message_is_faster_than_alone() {
     let (mut slowest, mut fastest) = (0.0_f64, f64::INFINITY);
     for (index, extra) in [1, 700, 0].into_iter().enumerate() {
         let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 3 * 3_000 + extra, start_ps: 0 }));

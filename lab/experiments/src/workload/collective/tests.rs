@@ -6,13 +6,14 @@ fn collective(operation: Operation, algorithm: Algorithm, bytes: u64) -> Collect
     Collective { operation, algorithm, bytes, groups: 1, rounds: 1, compute_ps: 0, start_ps: 0, persistent: true }
 }
 
-/// What a host has of each piece: the hosts that contributed to its sum.
-type Held = Vec<HashSet<usize>>;
+/// The hosts that contributed to the sum of each piece at a host.
+type HostSums = Vec<HashSet<usize>>;
 
-/// Plays a ring literally: chunk by chunk, each host adds what it gets to what it has, or replaces it.
+/// Simulates a ring literally: chunk by chunk, each host adds the received data to its own, or
+/// replaces it.
 //= docs/specs/collectives.md#COL-6 all to all
 #[test]
-fn all_to_all_begins_with_the_host_after() {
+fn all_to_all_starts_with_the_next_host() {
     let (flows, _) = collective(Operation::AllToAll, Algorithm::Ring, 1 << 20).flows(&[5, 6, 7]);
     let pairs: Vec<_> = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
     assert_eq!(pairs, [(5, 6), (6, 7), (7, 5), (5, 7), (6, 5), (7, 6)]);
@@ -23,12 +24,12 @@ fn all_to_all_begins_with_the_host_after() {
 fn a_ring_leaves_every_host_with_the_sum_of_all() {
     for hosts in [2, 3, 5, 8] {
         let round = collective(Operation::AllReduce, Algorithm::Ring, 1_000).round(hosts);
-        let mut held: Vec<Held> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
+        let mut sums: Vec<HostSums> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
         for step in 0..2 * (hosts - 1) {
             let sent: Vec<_> = (0..hosts)
                 .map(|host| {
                     let chunk = (host + 2 * hosts - step) % hosts;
-                    (host, chunk, held[host][chunk].clone())
+                    (host, chunk, sums[host][chunk].clone())
                 })
                 .collect();
             for (host, chunk, sum) in sent {
@@ -36,15 +37,15 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
                 let Move { from, to, bytes, gathers, .. } = round.moves[place];
                 assert_eq!((from, to, gathers), (host, (host + 1) % hosts, step >= hosts - 1));
                 assert_eq!(bytes, 1_000 * (chunk as u64 + 1) / hosts as u64 - 1_000 * chunk as u64 / hosts as u64);
-                held[to][chunk].extend(sum);
+                sums[to][chunk].extend(sum);
             }
             if step + 2 == hosts {
-                // After the reduce-scatter each host has the whole sum of one chunk.
-                let whole = |held: &Held| held.iter().filter(|sum| sum.len() == hosts).count();
-                assert!(held.iter().all(|held| whole(held) == 1), "{hosts}");
+                // After the reduce-scatter each host has the complete sum of one chunk.
+                let whole = |sums: &HostSums| sums.iter().filter(|sum| sum.len() == hosts).count();
+                assert!(sums.iter().all(|sums| whole(sums) == 1), "{hosts}");
             }
         }
-        assert!(held.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
+        assert!(sums.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
         // Each host sends all chunks but one, twice.
         let sent = |host: usize| round.moves.iter().filter(|own| own.from == host).map(|own| own.bytes).sum::<u64>();
         assert_eq!((0..hosts).map(sent).sum::<u64>(), 2 * 1_000 * (hosts as u64 - 1));
@@ -55,22 +56,22 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
 //= docs/specs/collectives.md#COL-3 rounded down
 #[test]
 fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
-    // The last does not divide: nothing of it is left out.
+    // The last size is not divisible: no byte of it is omitted.
     for (hosts, bytes) in [(2usize, 1 << 20), (4, 1 << 20), (16, 1 << 20), (16, 1_000_003)] {
         let round = collective(Operation::AllReduce, Algorithm::HalvingDoubling, bytes).round(hosts);
         let edge = |chunk: usize| bytes * chunk as u64 / hosts as u64;
         let steps = hosts.ilog2() as usize;
         assert_eq!(round.moves.len(), 2 * steps * hosts);
-        let mut held: Vec<Held> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
+        let mut sums: Vec<HostSums> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
         let mut own: Vec<Vec<usize>> = vec![(0..hosts).collect(); hosts];
         for (step, moves) in round.moves.chunks(hosts).enumerate() {
             let distance = if step < steps { hosts >> (step + 1) } else { 1 << (step - steps) };
-            let before = held.clone();
+            let before = sums.clone();
             let had = own.clone();
             for one in moves {
                 assert_eq!((one.to, one.gathers), (one.from ^ distance, step >= steps));
                 let pieces: Vec<usize> = if step < steps {
-                    // The half that the other keeps.
+                    // The half of the data that the other host keeps.
                     had[one.from].iter().copied().filter(|piece| (piece ^ one.from) & distance != 0).collect()
                 } else {
                     had[one.from].clone()
@@ -78,7 +79,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
                 assert_eq!(pieces.len(), distance);
                 assert_eq!(one.bytes, pieces.iter().map(|piece| edge(piece + 1) - edge(*piece)).sum::<u64>());
                 for piece in &pieces {
-                    held[one.to][*piece].extend(before[one.from][*piece].clone());
+                    sums[one.to][*piece].extend(before[one.from][*piece].clone());
                 }
                 if step < steps {
                     own[one.from].retain(|piece| !pieces.contains(piece));
@@ -87,13 +88,13 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
                 }
             }
         }
-        assert!(held.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
+        assert!(sums.iter().flatten().all(|sum| sum.len() == hosts), "{hosts}");
     }
 }
 
 //= docs/specs/collectives.md#COL-5 up the tree
 #[test]
-fn a_tree_sums_every_piece_at_its_root_and_tells_all() {
+fn a_tree_sums_every_piece_at_its_root_and_broadcasts_it() {
     for (hosts, bytes) in [(2, 1), (7, 3 * PIECE_BYTES), (10, 2 * PIECE_BYTES + 5)] {
         let round = collective(Operation::AllReduce, Algorithm::Tree, bytes).round(hosts);
         let of_piece = 2 * (hosts - 1);
@@ -101,9 +102,9 @@ fn a_tree_sums_every_piece_at_its_root_and_tells_all() {
         for (piece, moves) in round.moves.chunks(of_piece).enumerate() {
             let mut sum: Vec<HashSet<usize>> = (0..hosts).map(|host| HashSet::from([host])).collect();
             for (place, one) in moves.iter().enumerate() {
-                // A host sends what it has when all that it waits for has come.
-                let came = |need: &usize| round.moves[*need].to == one.from && *need < piece * of_piece + place;
-                assert!(one.needs.iter().all(came), "{one:?}");
+                // A host sends once all messages that it depends on have arrived.
+                let arrived = |need: &usize| round.moves[*need].to == one.from && *need < piece * of_piece + place;
+                assert!(one.needs.iter().all(arrived), "{one:?}");
                 let sent = sum[one.from].clone();
                 sum[one.to].extend(sent);
             }
@@ -113,7 +114,7 @@ fn a_tree_sums_every_piece_at_its_root_and_tells_all() {
     }
 }
 
-/// Runs the flows by their triggers, each taking a time of its own. Returns when each started and ended.
+/// Runs the flows by their triggers with individual durations. Returns the start and end of each.
 fn play(collective: Collective, hosts: usize, time: impl Fn(&Flow) -> u64) -> Vec<(Flow, u64, u64)> {
     use std::collections::BTreeSet;
 
@@ -160,7 +161,7 @@ const ALL: [(Operation, Algorithm); 9] = [
     (Operation::AllToAll, Algorithm::Ring),
 ];
 
-/// A time for each flow that looks random.
+/// Returns a pseudo-random duration for each flow.
 fn uneven(flow: &Flow) -> u64 {
     100 + u64::from(flow.flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 900
 }
@@ -168,7 +169,7 @@ fn uneven(flow: &Flow) -> u64 {
 //= docs/specs/collectives.md#COL-1 waits for its inputs
 //= docs/specs/collectives.md#COL-2 computes between rounds
 #[test]
-fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
+fn every_message_waits_for_its_inputs_only() {
     for (operation, algorithm) in ALL {
         for persistent in [true, false] {
             let rounds = 3;
@@ -181,19 +182,20 @@ fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
             for one in played.chunks(round.moves.len()) {
                 for (own, (flow, start, _)) in round.moves.iter().zip(one) {
                     assert_eq!((flow.src, flow.dst, flow.bytes), (own.from, own.to, own.bytes));
-                    let came = own.needs.iter().map(|need| one[*need].2).max().unwrap_or(ready[own.from]);
-                    assert!(*start >= came, "{operation:?} {algorithm:?}: {own:?}");
-                    // Moves of a host stay in their order, as those of a connection do.
+                    let arrived = own.needs.iter().map(|need| one[*need].2).max().unwrap_or(ready[own.from]);
+                    assert!(*start >= arrived, "{operation:?} {algorithm:?}: {own:?}");
+                    // Moves of a host stay in order, as on a connection.
                     let earlier = round.moves.iter().zip(one).take_while(|(other, _)| !std::ptr::eq(*other, own));
                     let behind =
                         |other: &Move| other.from == own.from && (round.in_order || (persistent && other.to == own.to));
-                    let held = earlier.filter(|(other, _)| behind(other)).map(|(_, other)| other.1).max().unwrap_or(0);
+                    let previous =
+                        earlier.filter(|(other, _)| behind(other)).map(|(_, other)| other.1).max().unwrap_or(0);
                     let floor = if round.in_order { ready[own.from] } else { 0 };
-                    assert_eq!(*start, came.max(held).max(floor), "{operation:?} {algorithm:?}: {own:?}");
+                    assert_eq!(*start, arrived.max(previous).max(floor), "{operation:?} {algorithm:?}: {own:?}");
                 }
                 for (host, ready) in ready.iter_mut().enumerate() {
-                    let came = round.moves.iter().zip(one).filter(|(own, _)| own.to == host);
-                    *ready = came.map(|(_, (_, _, end))| end + 50).max().unwrap();
+                    let arrived = round.moves.iter().zip(one).filter(|(own, _)| own.to == host);
+                    *ready = arrived.map(|(_, (_, _, end))| end + 50).max().unwrap();
                 }
             }
         }
@@ -202,7 +204,7 @@ fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
 
 //= docs/specs/collectives.md#COL-9 connections
 #[test]
-fn messages_between_two_hosts_share_a_connection_unless_each_is_to_have_a_new_one() {
+fn messages_between_two_hosts_share_a_connection_if_persistent() {
     let rounds = Collective { rounds: 4, ..collective(Operation::AllReduce, Algorithm::Ring, 1 << 20) };
     let (flows, _) = rounds.flows(&[5, 6, 7]);
     let own = |flow: &&Flow| flow.connection.is_none();
@@ -221,7 +223,8 @@ fn a_round_is_one_collective_by_every_algorithm_and_a_layer_of_fsdp_is_two() {
         let all: HashSet<u32> = flows.iter().filter_map(|flow| flow.step).collect();
         let parts = if operation == Operation::Layer { 2 } else { 1 };
         assert_eq!(all, (0..3 * parts).collect(), "{operation:?} {algorithm:?}");
-        // What all hosts send in one of them: what benchmarks of collectives take the bus bandwidth from.
+        // The bytes that each host sends, from which benchmarks of collectives derive the bus
+        // bandwidth.
         let sent =
             |number: u32| flows.iter().filter(|flow| flow.step == Some(number)).map(|flow| flow.bytes).sum::<u64>();
         let bytes = 2 * PIECE_BYTES;
@@ -237,7 +240,7 @@ fn a_round_is_one_collective_by_every_algorithm_and_a_layer_of_fsdp_is_two() {
 //= docs/specs/collectives.md#COL-8 a layer of a ring
 //= docs/specs/collectives.md#COL-8 two collectives
 #[test]
-fn fsdp_has_the_papers_messages_in_rings_of_128() {
+fn fsdp_has_the_messages_of_the_paper_in_rings_of_128() {
     for (model, packets) in [(Model::Llama7B, 104), (Model::Llama70B, 418), (Model::Llama405B, 1_570)] {
         let groups = Model::RINGS as usize;
         let collective = Collective { groups, ..collective(Operation::Layer, Algorithm::Ring, model.bytes()) };

@@ -17,7 +17,7 @@ fn flows(partners: Partners, network: &Network, seed: u64) -> Vec<Flow> {
 
 //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
 #[test]
-fn messages_follow_the_seed_and_those_of_a_host_not_how_many_there_are() {
+fn messages_depend_on_the_seed_and_not_on_their_number() {
     let network = network(3, 4);
     let all = flows(partners(), &network, 1);
     assert_eq!(all, flows(partners(), &network, 1));
@@ -28,7 +28,7 @@ fn messages_follow_the_seed_and_those_of_a_host_not_how_many_there_are() {
 
 //= docs/specs/closed-loop.md#CL-4 with equal probability
 #[test]
-fn every_partner_comes_as_often() {
+fn all_partners_are_equally_frequent() {
     const MESSAGES: u32 = 6_000;
     let network = network(3, 4);
     for cross_leaf in [false, true] {

@@ -31,7 +31,7 @@ fn rounds() -> Collective {
 
 //= docs/specs/workloads.md#WL-1 several at once
 #[test]
-fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
+fn flows_of_all_workloads_are_numbered_consecutively_and_keep_their_triggers() {
     let sizes = Distribution::published(Sizes::Hadoop, 1 << 20);
     let partners = Partners { messages: 3, sizes, cross_leaf: false, start_ps: 0, until_ps: Some(9) };
     let list = [
@@ -46,7 +46,7 @@ fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
     assert_eq!([0, 1, 2, 3].map(count), [16, 2 * 2 * 15 * 16, 48, 16]);
     let triggers = plan.triggers.as_ref().unwrap();
     assert_eq!((triggers.of_flow.len(), triggers.never_started()), (plan.flows.len(), None));
-    // Each workload names triggers of its own only.
+    // Each workload refers only to its own triggers.
     let used = |class: u16| -> HashSet<usize> {
         let own = plan.flows.iter().filter(|flow| flow.class == class);
         let named = own.map(|flow| triggers.of_flow[flow.flow as usize]);
@@ -59,7 +59,7 @@ fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
     let specs = plan.specs(1);
     spray_fabric::check_flows(&specs, plan.trigger_list(), 16).unwrap();
     assert!(specs.iter().any(|spec| spec.connection.is_some()));
-    // Alone a workload has the flows that it has beside others behind it.
+    // A workload has the same flows when it is alone.
     assert_eq!(Plan::new(&list[..1], &network(), 1).flows, plan.flows[..16]);
 }
 
@@ -75,7 +75,7 @@ fn workloads_of_one_kind_draw_differently() {
 
 //= docs/specs/workloads.md#WL-2 hosts that are drawn
 #[test]
-fn workloads_draw_hosts_that_no_other_has_drawn() {
+fn workloads_draw_disjoint_hosts() {
     let job =
         |name, hosts: Option<Vec<usize>>, drawn| Workload { hosts, drawn, ..named(name, Pattern::Permutation(EACH)) };
     let list = [job("a", None, Some(6)), job("b", Some((0..12).collect()), Some(4)), job("c", Some(vec![3, 1]), None)];

@@ -19,7 +19,7 @@ fn flows(poisson: &Poisson, seed: u64) -> Vec<Flow> {
 
 //= docs/specs/open-loop.md#OL-1 times between arrivals
 #[test]
-fn messages_arrive_at_the_load_that_is_asked_for() {
+fn messages_arrive_at_the_configured_load() {
     for load in [0.1, 0.6, 1.0] {
         let poisson = poisson(load, Sizes::Alibaba);
         let all = flows(&poisson, 1);
@@ -43,7 +43,7 @@ fn gaps_are_exponential() {
     }
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let allowed = 4.0 / (gaps.len() as f64).sqrt();
-    // Of exponential gaps this share is longer than so many means.
+    // The share of exponential gaps that exceed this multiple of the mean.
     for means in [0.1, 0.5, 1.0, 2.0, 4.0] {
         let longer = gaps.iter().filter(|gap| **gap > means * mean).count() as f64 / gaps.len() as f64;
         assert!((longer - f64::exp(-means)).abs() < allowed, "{means}: {longer}");
@@ -54,7 +54,7 @@ fn gaps_are_exponential() {
 
 //= docs/specs/open-loop.md#OL-2 follow from the seed alone
 #[test]
-fn messages_follow_the_seed_in_the_order_of_their_times_and_stay_in_their_span() {
+fn messages_depend_on_the_seed_and_are_sorted_within_their_span() {
     let poisson = poisson(0.3, Sizes::Hadoop);
     let all = flows(&poisson, 1);
     assert_eq!(all, flows(&poisson, 1));
@@ -62,7 +62,7 @@ fn messages_follow_the_seed_in_the_order_of_their_times_and_stay_in_their_span()
     assert!(all.iter().enumerate().all(|(number, flow)| flow.flow as usize == number && flow.src / 4 != flow.dst / 4));
     assert!(all.windows(2).all(|pair| pair[0].start_ps <= pair[1].start_ps));
     assert!(all.iter().all(|flow| (poisson.start_ps..poisson.until_ps).contains(&flow.start_ps)));
-    // A longer span has the messages of a shorter one.
+    // A longer span includes the messages of a shorter one.
     let shorter = Poisson { until_ps: poisson.until_ps / 2, ..poisson.clone() };
     let key = |flow: &Flow| (flow.start_ps, flow.src, flow.dst, flow.bytes);
     let early: Vec<_> = all.iter().filter(|flow| flow.start_ps < shorter.until_ps).map(key).collect();

@@ -85,7 +85,7 @@ fn a_share_of_a_tier_fails_in_both_directions() {
 }
 
 #[test]
-fn a_probability_strikes_each_by_itself() {
+fn a_probability_applies_to_each_link_independently() {
     //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     let struck = |seed, probability| {
@@ -103,7 +103,7 @@ fn a_probability_strikes_each_by_itself() {
 }
 
 #[test]
-fn no_host_is_cut_off_unless_asked() {
+fn no_host_is_disconnected_unless_configured() {
     //= docs/specs/switching.md#SWC-21 no host is cut off
     let dragonfly = Dragonfly {
         groups: 5,
@@ -124,9 +124,9 @@ fn no_host_is_cut_off_unless_asked() {
             let random = if network.switches[0].name == "g0r0" { vec![links] } else { vec![links, switches] };
             let kept = draw(&network, seed, &random).unwrap();
             assert!(lengths(&network, &kept) == healthy, "seed {seed}: {:?}", names(&kept));
-            let asked: Vec<_> =
+            let disconnecting: Vec<_> =
                 random.iter().map(|failure| RandomFailure { disconnect: true, ..failure.clone() }).collect();
-            let more = draw(&network, seed, &asked).unwrap();
+            let more = draw(&network, seed, &disconnecting).unwrap();
             assert!(names(&kept).is_subset(&names(&more)), "seed {seed}");
             cut += usize::from(lengths(&network, &more) != healthy);
         }
@@ -135,7 +135,7 @@ fn no_host_is_cut_off_unless_asked() {
 }
 
 #[test]
-fn failures_at_other_times_and_slow_links_are_no_hindrance() {
+fn failures_at_other_times_and_slow_links_are_ignored() {
     //= docs/specs/switching.md#SWC-21 no host is cut off
     let network = LeafSpine::uniform([2, 2, 1], 1_000_000_000, 0).network();
     let half = |at_ps, until_ps| RandomFailure { at_ps, until_ps, ..down(Level::Agg, HowMany::Share(0.5)) };
@@ -148,7 +148,7 @@ fn failures_at_other_times_and_slow_links_are_no_hindrance() {
 }
 
 #[test]
-fn what_cannot_fail_is_said() {
+fn impossible_failures_are_reported() {
     let tree = tree();
     let leaf_spine = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
     let all = HowMany::Share(1.0);
@@ -176,7 +176,7 @@ fn what_cannot_fail_is_said() {
 }
 
 #[test]
-fn devices_of_a_name_fail() {
+fn devices_that_match_a_name_fail() {
     //= docs/specs/switching.md#SWC-20 selection of failures
     let network = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
     let all = |name: &str, disconnect| {
@@ -193,14 +193,14 @@ fn devices_of_a_name_fail() {
     assert_eq!(names_of(&both), ["leaf0-spine1", "leaf1-spine1", "leaf2-spine1", "leaf3-spine1"]);
     assert!(both.iter().all(|event| links(event) == 2));
     let switches = all("spine*", false);
-    assert_eq!((switches.len(), links(&switches[0])), (3, 8), "one stays, for the hosts");
-    assert_eq!(all("h0", false), [], "a host has one way");
+    assert_eq!((switches.len(), links(&switches[0])), (3, 8), "one is spared for the hosts");
+    assert_eq!(all("h0", false), [], "a host has a single path");
     let hosts = all("h*", true);
     assert_eq!((hosts.len(), links(&hosts[0])), (8, 2));
 }
 
 #[test]
-fn a_seed_of_its_own_draws_the_same_in_all_runs() {
+fn an_explicit_seed_draws_the_same_in_all_runs() {
     //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     let drawn = |seed, run| {

@@ -16,7 +16,7 @@ use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne, vec};
 
 const US: u64 = 1_000_000;
-/// Four leaves with four hosts each, under eight spines.
+/// The fabric has four leaves with four hosts each, under eight spines.
 const SPINES: u32 = 8;
 const LEAVES: u32 = 4;
 const SRC: u32 = 0;
@@ -50,7 +50,7 @@ impl Net {
         Self(Chassis::leaf_spine([LEAVES, SPINES, 4], Scheme::ConWeave, SETTINGS))
     }
 
-    /// A packet of a flow leaves the first host for another one, and comes as far as the link to its leaf.
+    /// Sends a packet of a flow from the first host to another one, as far as the link to its leaf.
     fn send_to(&self, t_ps: u64, flow: u32, dst: u32) -> Packet {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(dst), ports: flow, label: 0 };
         self.0.trail.begin(0, false, &key, &PacketFields::default());
@@ -78,7 +78,7 @@ impl Net {
         self.deliver_as(t_ps, packet, 1, false)
     }
 
-    fn hear(&self, t_ps: u64, notice: &Notice) {
+    fn on_notice(&self, t_ps: u64, notice: &Notice) {
         assert_eq!(notice.to, 0);
         self.0.trail.begin_notice(FAR, notice.note, notice.flow, notice.more);
         let mut frame = Frame { time_ps: t_ps, switch: 0, control: true, ..FRAME };
@@ -93,12 +93,13 @@ impl Net {
         self.0.state(switch).unwrap().borrow_mut()
     }
 
-    /// The time of a queue of the far switch has come.
+    /// Handles the expiry of a queue of the destination switch.
     fn expire(&self, queue: u32, now_ps: u64) -> Expiry {
         self.state(FAR).expire(queue, now_ps)
     }
 
-    /// A flow that has just been rerouted: a packet of the old path, the TAIL, one of the new path. The first left at 0.
+    /// Returns the packets of a flow that has just been rerouted: one of the old path, sent at 0,
+    /// the TAIL, and one of the new path.
     fn rerouted(&self, flow: u32, dst: u32) -> [Packet; 3] {
         [0, LATE + US, LATE + 2 * US].map(|t_ps| self.send_to(t_ps, flow, dst))
     }
@@ -109,15 +110,15 @@ fn kinds(notices: &[Notice]) -> Vec<Kind> {
 }
 
 #[test]
-fn a_reply_in_time_keeps_the_path_and_begins_an_epoch() {
+fn a_timely_reply_keeps_the_path_and_starts_an_epoch() {
     //= docs/specs/conweave.md#CWV-5 a request
     let net = Net::new();
     let first = net.send(US);
     assert_eq!(first.kind(), (Kind::Request, false));
-    assert_eq!(net.send(2 * US).kind(), (Kind::Data, false), "one request an epoch");
+    assert_eq!(net.send(2 * US).kind(), (Kind::Data, false), "one request per epoch");
     let (order, notices) = net.deliver(3 * US, &first);
     assert_eq!((order, kinds(&notices)), (None, vec![Kind::Reply]));
-    net.hear(US + LATE - 1, &notices[0]);
+    net.on_notice(US + LATE - 1, &notices[0]);
     let next = net.send(US + LATE);
     assert_eq!((next.kind(), next.spine), ((Kind::Request, false), first.spine));
     assert_eq!(next.tag().epoch, first.tag().epoch.wrapping_add(1));
@@ -132,15 +133,15 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     let net = Net::new();
     let first = net.send(US);
     let (_, reply) = net.deliver(2 * US, &first);
-    assert_eq!(net.send(US + LATE).kind(), (Kind::Data, false), "the last moment");
+    assert_eq!(net.send(US + LATE).kind(), (Kind::Data, false), "just before the deadline");
     let tail = net.send(US + LATE + 1);
     assert_eq!((tail.kind(), tail.spine), ((Kind::Tail, false), first.spine), "on the old path");
-    net.hear(US + LATE + 2, &reply[0]);
+    net.on_notice(US + LATE + 2, &reply[0]);
     let moved = net.send(2 * LATE);
     assert_eq!(moved.kind(), (Kind::Data, true));
     assert_ne!(moved.spine, first.spine);
     assert_eq!(moved.tag().tail_ps, (US + LATE + 1) >> 10 << 10);
-    // Neither time nor the late reply moves it again.
+    // Neither time nor the late reply reroutes it again.
     let times = [3 * LATE, 10 * LATE, 30 * LATE, 60 * LATE, 90 * LATE];
     assert!(times.into_iter().all(|t_ps| {
         let packet = net.send(t_ps);
@@ -148,7 +149,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     }));
     let (_, clear) = net.deliver(90 * LATE + US, &tail);
     assert_eq!(kinds(&clear), [Kind::Clear]);
-    net.hear(90 * LATE + 2 * US, &clear[0]);
+    net.on_notice(90 * LATE + 2 * US, &clear[0]);
     let after = net.send(90 * LATE + 3 * US);
     assert_eq!((after.kind(), after.spine), ((Kind::Request, false), moved.spine));
     assert_eq!(net.counts(0).rerouted, 1);
@@ -165,7 +166,7 @@ fn busy_paths_are_not_chosen() {
         ..Notice::default()
     };
     let (free, marked_ps) = (5, LATE);
-    (0..SPINES).filter(|spine| *spine != free).for_each(|spine| net.hear(marked_ps, &notify(spine)));
+    (0..SPINES).filter(|spine| *spine != free).for_each(|spine| net.on_notice(marked_ps, &notify(spine)));
     let mut moved = [0, 0];
     for flow in 1..300 {
         let [.., rerouted] = net.rerouted(flow, DST);
@@ -173,16 +174,17 @@ fn busy_paths_are_not_chosen() {
         net.send_to(LATE + 17 * US, 1_000 + flow, DST);
         let later = net.send_to(LATE + 18 * US, 1_000 + flow, DST);
         let [before, _, after] = net.rerouted(2_000 + flow, DST);
-        assert!(after.spine == before.spine || after.spine == free, "to the free path or nowhere");
+        assert!(after.spine == before.spine || after.spine == free, "rerouted to the free path or not at all");
         moved[0] += u32::from(rerouted.spine == free);
         moved[1] += u32::from(later.spine != free && later.spine != first);
     }
-    // Two looks find one of eight in 23 % of the cases, which happens twice; after 16 us all are free again.
+    // Two samples find one of eight paths in 23 % of the cases, and there are two attempts; after
+    // 16 us all paths are free again.
     assert!((115..175).contains(&moved[0]), "{moved:?}");
     assert!(moved[1] > 200, "{moved:?}");
     let marked = net.send(400 * US);
     let (_, notices) = net.deliver_as(401 * US, &marked, 3, false);
-    assert_eq!(kinds(&notices), [Kind::Reply, Kind::Notify], "the last is told first");
+    assert_eq!(kinds(&notices), [Kind::Reply, Kind::Notify], "the latest notification is sent first");
     assert_eq!(notices[1].more[0], path(marked.spine));
 }
 
@@ -196,8 +198,8 @@ fn a_pause_ends_an_epoch() {
     let next = net.send(at_ps + 300 * US + 1);
     assert_eq!((next.kind(), next.tag().tail_ps), ((Kind::Request, false), 0));
     let (_, clear) = net.deliver(at_ps + 301 * US, &tail);
-    net.hear(at_ps + 302 * US, &clear[0]);
-    assert_eq!(net.send(at_ps + 303 * US).kind(), (Kind::Data, false), "of an epoch that is over");
+    net.on_notice(at_ps + 302 * US, &clear[0]);
+    assert_eq!(net.send(at_ps + 303 * US).kind(), (Kind::Data, false), "of a previous epoch");
     let spines: std::collections::HashSet<u32> = (2..40).map(|pause| net.send(pause * 1_000 * US).spine).collect();
     assert!(spines.len() > 5, "{spines:?}");
 }
@@ -217,32 +219,32 @@ fn packets_of_the_new_path_wait_for_the_tail() {
     let (order, clear) = net.deliver(23 * US, &tail);
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((0, false, true)));
     assert_eq!(kinds(&clear), [Kind::Clear]);
-    assert_eq!(net.deliver(24 * US, &net.send(24 * US)).0, None, "nothing is before it");
+    assert_eq!(net.deliver(24 * US, &net.send(24 * US)).0, None, "no packet precedes it");
     assert_eq!(net.expire(0, due_ps), Expiry::Free);
     let Counts { held, held_bytes, queues, timeouts, .. } = net.counts(FAR);
     assert_eq!((held, held_bytes, queues, timeouts), (2, 2 * u64::from(LEN), 1, 0));
 }
 
 #[test]
-fn a_lost_tail_is_waited_for_until_it_should_have_come() {
+fn the_wait_for_a_lost_tail_ends_at_its_expected_arrival() {
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     let net = Net::new();
     let [first, tail, moved] = net.rerouted(1, DST);
     let (order, _) = net.deliver(21 * US, &moved);
-    assert_eq!(order.unwrap().due_ps, (21 + 200 + 16) * US, "nothing is known of the old path");
+    assert_eq!(order.unwrap().due_ps, (21 + 200 + 16) * US, "the old path is unknown");
     let (order, _) = net.deliver(30 * US, &first);
     let due_ps = (30 + 16) * US + (tail.sent_ps >> 10 << 10);
-    assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is");
+    assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is known");
     assert_eq!(net.expire(0, due_ps - 1), Expiry::At(due_ps));
     assert_eq!(net.expire(0, due_ps), Expiry::Now);
     assert_eq!((net.expire(0, due_ps), net.counts(FAR).timeouts), (Expiry::Free, 1));
-    assert_eq!(net.deliver(due_ps + 1, &net.send(due_ps)).0, None, "nothing waits any more");
+    assert_eq!(net.deliver(due_ps + 1, &net.send(due_ps)).0, None, "the queue is empty");
     let (order, clear) = net.deliver(due_ps + 2, &tail);
-    assert_eq!((order, kinds(&clear)), (None, vec![Kind::Clear]), "it was late");
+    assert_eq!((order, kinds(&clear)), (None, vec![Kind::Clear]), "the packet is late");
 }
 
 #[test]
-fn a_new_epoch_lets_go_what_waits_before_it() {
+fn a_new_epoch_releases_queued_packets_of_the_previous_one() {
     //= docs/specs/conweave.md#CWV-15 a new epoch while packets wait
     let net = Net::new();
     let [first, _, moved] = net.rerouted(1, DST);
@@ -250,17 +252,21 @@ fn a_new_epoch_lets_go_what_waits_before_it() {
     let next = net.send(moved.sent_ps + 301 * US);
     assert_eq!(next.kind(), (Kind::Request, false));
     let (order, _) = net.deliver(next.sent_ps + US, &next);
-    assert_eq!(order.map(|order| (order.holds, order.releases)), Some((true, true)), "right behind what waited");
+    assert_eq!(
+        order.map(|order| (order.holds, order.releases)),
+        Some((true, true)),
+        "directly after the queued packets"
+    );
     //= docs/specs/conweave.md#CWV-11 epochs at the destination
-    assert_eq!(net.deliver(next.sent_ps + 2 * US, &first), (None, vec![]), "of an epoch before");
+    assert_eq!(net.deliver(next.sent_ps + 2 * US, &first), (None, vec![]), "of the previous epoch");
     let tail = net.send(next.sent_ps + LATE + 1);
     let moved = net.send(next.sent_ps + LATE + 2);
     assert_eq!((tail.kind(), moved.kind()), ((Kind::Tail, false), (Kind::Data, true)));
-    assert!(net.deliver(moved.sent_ps + US, &moved).0.unwrap().holds, "the new epoch has a TAIL of its own");
+    assert!(net.deliver(moved.sent_ps + US, &moved).0.unwrap().holds, "the new epoch has a new TAIL");
 }
 
 #[test]
-fn queues_and_memory_have_bounds() {
+fn queues_and_memory_are_bounded() {
     //= docs/specs/conweave.md#CWV-13 reordering queues
     let net = Net::new();
     net.state(FAR).settings.queues = 2;
@@ -269,7 +275,7 @@ fn queues_and_memory_have_bounds() {
     assert_eq!(orders.iter().map(|order| order.map(|order| order.queue)).collect::<Vec<_>>(), [Some(0), Some(1), None]);
     assert_eq!(net.counts(FAR).no_queue, 1);
     let [.., other] = net.rerouted(9, DST + 1);
-    assert_eq!(net.deliver(30 * US, &other).0.map(|order| order.queue), Some(2), "of another host's port");
+    assert_eq!(net.deliver(30 * US, &other).0.map(|order| order.queue), Some(2), "on the port of another host");
     net.deliver(31 * US, &flows[0][1]);
     net.state(FAR).settings.held_bytes = 3 * u64::from(LEN);
     let (order, _) = net.deliver(32 * US, &flows[2][2]);
@@ -277,7 +283,7 @@ fn queues_and_memory_have_bounds() {
     let (order, _) = net.deliver(33 * US, &flows[1][2]);
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((1, true, true)), "a fourth packet");
     assert_eq!((net.counts(FAR).no_memory, net.counts(FAR).queues), (1, 3));
-    assert_eq!(net.deliver(34 * US, &flows[1][2]).0, None, "its flow waits no more");
+    assert_eq!(net.deliver(34 * US, &flows[1][2]).0, None, "its flow no longer waits");
 }
 
 #[test]
@@ -290,7 +296,7 @@ fn trimmed_packets_count_as_lost() {
 }
 
 #[test]
-fn a_full_table_leaves_flows_to_their_hashes() {
+fn flows_beyond_a_full_table_use_their_hash() {
     //= docs/specs/conweave.md#CWV-17 tables of flows
     let net = Net::new();
     let packets: Vec<Packet> = (0..6_000).map(|flow| net.send_to(US, flow, DST)).collect();
@@ -299,11 +305,11 @@ fn a_full_table_leaves_flows_to_their_hashes() {
     assert_eq!(net.counts(0).no_entry, left as u64);
     let places: Vec<usize> = (0..6_000).filter(|flow| packets[*flow].kind().0 == Kind::Other).collect();
     let later = net.send_to(US + 301 * US, places[0] as u32, DST);
-    assert_eq!(later.kind(), (Kind::Request, false), "entries that pause are free");
+    assert_eq!(later.kind(), (Kind::Request, false), "idle entries are free");
 }
 
 #[test]
-fn a_path_that_routing_takes_away_is_left_at_once() {
+fn a_path_removed_by_routing_is_avoided_immediately() {
     //= docs/specs/conweave.md#CWV-2 source routing
     let net = Net::new();
     let flow = (1..).find(|flow| net.send_to(US, *flow, DST).spine == SPINES - 1).unwrap();
@@ -315,10 +321,10 @@ fn a_path_that_routing_takes_away_is_left_at_once() {
 }
 
 #[test]
-fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
+fn a_path_assigned_by_reunion_is_taken_after_a_tail() {
     //= docs/specs/conweave.md#CWV-19 under Reunion
     let net = Net::new();
-    // The way up and the tag of a packet that leaves at `t_ps`.
+    // Returns the uplink and the tag of a packet sent at `t_ps`.
     let send = |t_ps: u64, given: u32| {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(DST), ports: 1, label: 0 };
         net.0.trail.begin(0, false, &key, &PacketFields::default());
@@ -332,27 +338,27 @@ fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
     let (first, _) = send(US, 0);
     let [given, other] = [first % SPINES + 1, (first + 1) % SPINES + 1];
     let (path, tail) = send(2 * US, given);
-    assert_eq!((path, tail.kind), (first, Kind::Tail), "at once, but the last one on the old path");
+    assert_eq!((path, tail.kind), (first, Kind::Tail), "immediately, except for the last one on the old path");
     let (path, moved) = send(3 * US, given);
     assert_eq!((path, moved.rerouted), (given, true));
     let (path, waits) = send(4 * US, other);
     assert_eq!((path, waits.kind), (given, Kind::Data), "one reroute at a time");
     let clear = Tag { kind: Kind::Clear, epoch: tail.epoch, ..Tag::default() };
-    net.hear(5 * US, &Notice { flow: net.0.trail.flow(), more: [0, clear.word()], ..Notice::default() });
+    net.on_notice(5 * US, &Notice { flow: net.0.trail.flow(), more: [0, clear.word()], ..Notice::default() });
     assert_eq!((send(6 * US, other).1.kind, send(7 * US, other).1.kind), (Kind::Request, Kind::Tail));
     assert_eq!(send(8 * US, other).0, other);
     assert_eq!(net.counts(0).rerouted, 2);
 }
 
-/// What happens in a random history.
+/// A step of a random history.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send,
-    /// The packet or frame at this place among those under way arrives.
+    /// The packet at this position among those in flight arrives.
     Arrive(u8),
     Lose(u8),
-    Tell(u8),
-    Forget(u8),
+    Notify(u8),
+    DropNotice(u8),
     Wait(u16),
 }
 
@@ -361,15 +367,15 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Send),
         6 => (0..8u8).prop_map(Step::Arrive),
         1 => any::<u8>().prop_map(Step::Lose),
-        3 => any::<u8>().prop_map(Step::Tell),
-        1 => any::<u8>().prop_map(Step::Forget),
+        3 => any::<u8>().prop_map(Step::Notify),
+        1 => any::<u8>().prop_map(Step::DropNotice),
         4 => (1..5_000u16).prop_map(Step::Wait),
         1 => Just(Step::Wait(u16::MAX)),
     ]
 }
 
-/// The switches beside the model, for one flow.
-struct Twins {
+/// The switches and the model, for one flow.
+struct SwitchAndModel {
     net: Net,
     source: model::Source,
     destination: model::Destination,
@@ -382,7 +388,7 @@ struct Twins {
     spine: Option<u32>,
 }
 
-impl Twins {
+impl SwitchAndModel {
     fn new() -> Self {
         let settings = Settings::default();
         let (source, destination) = (model::Source::new(settings, BASE_RTT_PS), model::Destination::new(settings));
@@ -413,7 +419,10 @@ impl Twins {
         let found = model::Header { kind, rerouted, epoch: self.epoch(epoch), sent_ps: packet.trail[6], tail_ps };
         assert_eq!(found, header);
         let goes_on = kind == Kind::Tail || kind == Kind::Data;
-        assert!(!goes_on || self.spine.is_none_or(|spine| spine == packet.spine), "it moves after a TAIL or a pause");
+        assert!(
+            !goes_on || self.spine.is_none_or(|spine| spine == packet.spine),
+            "it is rerouted after a TAIL or a pause"
+        );
         self.spine = (kind != Kind::Tail).then_some(packet.spine);
         self.packets.push((self.sent, packet, header));
         self.sent += 1;
@@ -447,12 +456,12 @@ impl Twins {
     fn notify(&mut self, place: usize) {
         let notice = self.notices.remove(place);
         let Tag { kind, epoch, .. } = Tag::of(notice.more[1]);
-        self.net.hear(self.now_ps, &notice);
+        self.net.on_notice(self.now_ps, &notice);
         let epoch = self.epoch(epoch);
-        self.source.hear(self.now_ps, kind, epoch);
+        self.source.on_notice(self.now_ps, kind, epoch);
     }
 
-    /// Time passes; queues end at their time.
+    /// Advances the time, and releases the queue if it expires.
     fn wait(&mut self, time_ps: u64) {
         let end_ps = self.now_ps + time_ps;
         if let Some(due_ps) = self.destination.resume_ps.filter(|due_ps| *due_ps <= end_ps) {
@@ -471,8 +480,8 @@ impl Twins {
             Step::Lose(at) => place(at, self.packets.len()).into_iter().for_each(|at| {
                 self.packets.remove(at);
             }),
-            Step::Tell(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.notify(at)),
-            Step::Forget(at) => place(at, self.notices.len()).into_iter().for_each(|at| {
+            Step::Notify(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.notify(at)),
+            Step::DropNotice(at) => place(at, self.notices.len()).into_iter().for_each(|at| {
                 self.notices.remove(at);
             }),
             Step::Wait(u16::MAX) => self.wait(310 << 20),
@@ -485,12 +494,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_switches_do_what_the_paper_says(steps in proptest::collection::vec(step(), 1..300)) {
+    fn the_switches_agree_with_the_model_of_the_paper(steps in proptest::collection::vec(step(), 1..300)) {
         //= docs/specs/conweave.md#CWV-8 one reroute at a time
         //= docs/specs/conweave.md#CWV-16 a lost TAIL
-        let mut twins = Twins::new();
-        steps.into_iter().for_each(|step| twins.step(step));
-        let used = (0..256).filter(|queue| twins.net.expire(*queue, u64::MAX >> 2) == Expiry::Now);
-        prop_assert_eq!(used.count(), usize::from(!twins.waiting.is_empty()));
+        let mut both = SwitchAndModel::new();
+        steps.into_iter().for_each(|step| both.step(step));
+        let used = (0..256).filter(|queue| both.net.expire(*queue, u64::MAX >> 2) == Expiry::Now);
+        prop_assert_eq!(used.count(), usize::from(!both.waiting.is_empty()));
     }
 }

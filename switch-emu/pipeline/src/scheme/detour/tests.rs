@@ -1,4 +1,5 @@
-//! Which groups and hosts a frame goes toward; whole ways through a dragonfly are in the frame tables of the fabric.
+//! Choice of the group and the host toward which a frame is sent; complete paths through a
+//! dragonfly are in the frame tables of the fabric.
 
 use super::*;
 use crate::scheme::Groups;
@@ -13,7 +14,7 @@ fn switch(group: u16, groups: Groups) -> SwitchConfig {
 
 //= docs/specs/switching.md#SWC-30 over a third group
 #[test]
-fn a_frame_goes_toward_one_host_of_its_group_and_all_hosts_have_a_share() {
+fn a_frame_is_sent_toward_one_host_of_its_group_and_hosts_are_chosen_evenly() {
     for group in 0..5 {
         let toward: HashSet<u32> = (0..500).map(|checksum| GROUPS.toward(group, checksum)).collect();
         assert_eq!(toward, (12 * u32::from(group)..12 * u32::from(group + 1)).collect());
@@ -22,7 +23,7 @@ fn a_frame_goes_toward_one_host_of_its_group_and_all_hosts_have_a_share() {
 
 //= docs/specs/switching.md#SWC-32 invalid notes
 #[test]
-fn a_note_tells_the_group_if_it_makes_sense() {
+fn a_valid_note_determines_the_group() {
     let (here, none) = (switch(2, GROUPS), switch(0, Groups::default()));
     let via = |group: u8| (GROUPS.toward(group, 9), FIRST + group);
     for (note, aim_here) in [

@@ -1,8 +1,8 @@
-//! Flows over two leaves under four spines, against a list of what is on its way.
+//! Flows over two leaves under four spines, compared with a list of the packets in flight.
 
 use super::*;
 use crate::flow_hash::Key;
-use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, US, Way};
+use crate::scheme::tests::chassis::{Chassis, FRAME, FramePath, SETTINGS, US};
 use crate::scheme::{FlowcutRule, Scheme};
 use proptest::prelude::*;
 use spray_wire::flowcut::ONE;
@@ -19,36 +19,43 @@ fn two_leaves(scheme: Scheme) -> Chassis {
     Chassis::leaf_spine([2, SPINES, 1], scheme, SETTINGS)
 }
 
-/// Takes a frame from a leaf's host to the other one.
-fn go(net: &Chassis, from: u32, flow: u64, reply: bool, fields: &PacketFields, frame: &Frame) -> Result<Way, Cause> {
+/// Sends a frame from one leaf's host to the other's.
+fn cross(
+    net: &Chassis,
+    from: u32,
+    flow: u64,
+    reply: bool,
+    fields: &PacketFields,
+    frame: &Frame,
+) -> Result<FramePath, Cause> {
     net.begin(from, flow, reply, fields);
-    net.go(Frame { switch: from, flow, checksum: flow as u32, ..*frame }, 1 - from)
+    net.cross(Frame { switch: from, flow, checksum: flow as u32, ..*frame }, 1 - from)
 }
 
 /// Sends packet `psn` of a flow from leaf 0 at `t_ps`.
-fn send(net: &Chassis, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
+fn send(net: &Chassis, t_ps: u64, flow: u64, psn: u64) -> Result<FramePath, Cause> {
     send_by(net, (t_ps, t_ps), flow, psn)
 }
 
 /// Sends a packet; the host's clock differs from the switch's.
-fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<Way, Cause> {
+fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<FramePath, Cause> {
     let fields = PacketFields { number: psn, stamp_ps, ..PacketFields::default() };
-    go(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
+    cross(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
 }
 
-/// Acknowledges the packet sent at `stamp_ps`, the one before `psn`.
-fn acknowledge(net: &Chassis, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> Way {
+/// Acknowledges the packet before `psn`, which was sent at `stamp_ps`.
+fn acknowledge(net: &Chassis, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> FramePath {
     let fields = PacketFields { number: psn, stamp_ps, hops: 3, is_ack: true };
-    go(net, 1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
+    cross(net, 1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
 }
 
-/// Lets `spine` be the one with the shortest queue.
+/// Gives `spine` the shortest queue.
 fn prefer(net: &Chassis, spine: u32) {
     (0..SPINES).for_each(|at| net.waiting[net.port_between(0, 2 + at) as usize].set(u64::from(at != spine) * 50_000));
 }
 
 #[test]
-fn a_flow_moves_when_nothing_is_on_its_way() {
+fn a_flow_changes_its_path_when_nothing_is_in_flight() {
     //= docs/specs/flowcut-switch.md#FCS-1 switches with entries
     //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
     //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
@@ -57,30 +64,30 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
         prefer(&net, 2);
         assert_eq!(send(&net, 10 * US, 7, 0).unwrap().spine.unwrap(), 2);
         prefer(&net, 3);
-        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
+        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine.unwrap(), 2, "one packet is in flight");
         acknowledge(&net, 20 * US, 7, 1, 10 * US);
-        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two are");
-        // A reply that is no acknowledgement, and one of an earlier packet, tell nothing.
+        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two packets are in flight");
+        // A reply that is no ACK, and an ACK of an earlier packet, are ignored.
         let other = PacketFields { stamp_ps: 21 * US, ..PacketFields::default() };
-        go(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
+        cross(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
         acknowledge(&net, 23 * US, 7, 2, 11 * US);
         assert_eq!(send(&net, 24 * US, 7, 3).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 35 * US, 7, 4, 24 * US);
-        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine.unwrap(), 3, "all have arrived with the latest");
+        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine.unwrap(), 3, "the latest ACK acknowledges all");
         assert_eq!(send(&net, 36 * US, 8, 0).unwrap().spine.unwrap(), 3, "another flow has its own entry");
     }
 }
 
 #[test]
-fn time_begins_at_0_and_lies_tell_nothing() {
+fn time_starts_at_0_and_false_echoes_are_ignored() {
     //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     for net in BOTH.map(two_leaves) {
         prefer(&net, 2);
         send(&net, 0, 7, 0).unwrap();
         prefer(&net, 1);
-        assert_eq!(send(&net, US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
-        // An echo of a time at which nothing was sent yet.
-        assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "nothing drains");
+        assert_eq!(send(&net, US, 7, 1).unwrap().spine.unwrap(), 2, "one packet is in flight");
+        // The echoed time is one at which nothing had been sent.
+        assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "no flow drains");
         assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 9 * US, 7, 3, 3 * US);
         assert_eq!(send(&net, 10 * US, 7, 3).unwrap().spine.unwrap(), 1);
@@ -88,7 +95,7 @@ fn time_begins_at_0_and_lies_tell_nothing() {
 }
 
 #[test]
-fn acknowledgements_go_back_by_the_spine_of_the_data() {
+fn acks_return_over_the_spine_of_the_data() {
     //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     let ways = |scheme| {
         let net = two_leaves(scheme);
@@ -100,19 +107,19 @@ fn acknowledgements_go_back_by_the_spine_of_the_data() {
         (1..33).map(way).collect::<Vec<_>>()
     };
     assert!(ways(Scheme::FlowcutSwitch).iter().all(|same| *same));
-    assert!(ways(Scheme::FlowcutIngress).iter().any(|same| !same), "they go by their hash");
+    assert!(ways(Scheme::FlowcutIngress).iter().any(|same| !same), "they are routed by their hash");
 }
 
 #[test]
 fn a_flow_drains_when_its_round_trip_times_are_too_long() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
-    // The host's clock is that of the switches, an hour before it or 50 us behind.
+    // The host's clock is equal to that of the switches, an hour ahead or 50 us behind.
     let hosts = [0, 3_600_000_000 * US, 0_u64.wrapping_sub(50 * US)];
     for (net, clock) in BOTH.into_iter().flat_map(|scheme| hosts.map(|clock| (two_leaves(scheme), clock))) {
         let stamp = |t_ps: u64| t_ps.wrapping_add(clock);
         prefer(&net, 1);
         let mut paused = Vec::new();
-        // 50 us first, then 300: six times as long.
+        // The round-trip times are 50 us, then 300: six times as long.
         for psn in 0..40 {
             let t_ps = (100 + psn) * US;
             send_by(&net, (t_ps, stamp(t_ps)), 7, psn).unwrap();
@@ -121,26 +128,26 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
             let rtt_ps = if psn < 10 { 50 * US } else { 300 * US };
             let acknowledge = || acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, stamp((100 + psn) * US));
             let way = acknowledge();
-            assert_eq!(acknowledge().detour, way.detour, "what it tells again changes nothing");
+            assert_eq!(acknowledge().detour, way.detour, "a repeated ACK has no effect");
             assert!(way.detour == 0 || way.detour == PAUSE);
             paused.push(way.detour == PAUSE);
         }
         let first = paused.iter().position(|paused| *paused).expect("it drains");
         assert!((10..25).contains(&first), "{paused:?}");
-        assert!(paused[first..39].iter().all(|paused| *paused), "until nothing is on its way");
+        assert!(paused[first..39].iter().all(|paused| *paused), "until no packet is in flight");
         assert!(!paused[39]);
         prefer(&net, 0);
         assert_eq!(send_by(&net, (500 * US, stamp(500 * US)), 7, 40).unwrap().spine.unwrap(), 0);
-        // Its average is new.
+        // The average has been reset.
         send_by(&net, (501 * US, stamp(501 * US)), 7, 41).unwrap();
         assert_eq!(acknowledge(&net, 550 * US, 7, 41, stamp(500 * US)).detour, 0);
     }
 }
 
 #[test]
-fn ratio_weight_and_trend_are_settings() {
+fn ratio_weight_and_trend_are_configurable() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
-    // 50 us, and then 150.
+    // The round-trip times are 50 us, then 150.
     let first = |rule: FlowcutRule| {
         let mut net = two_leaves(Scheme::FlowcutIngress);
         net.switches.iter_mut().for_each(|switch| switch.flowcut = rule);
@@ -153,7 +160,7 @@ fn ratio_weight_and_trend_are_settings() {
         (0..40).position(drains)
     };
     let flat = FlowcutRule { trend: u32::MAX, ..FlowcutRule::default() };
-    assert_eq!(first(FlowcutRule::default()), Some(10), "three times as long at once is a trend");
+    assert_eq!(first(FlowcutRule::default()), Some(10), "a sudden factor of three is a trend");
     assert_eq!(first(flat), None, "but below the ratio");
     let low = FlowcutRule { ratio: 2 * ONE, ..flat };
     let slow = first(low).unwrap();
@@ -162,7 +169,7 @@ fn ratio_weight_and_trend_are_settings() {
 }
 
 #[test]
-fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
+fn a_drain_may_end_early_and_later_packets_keep_the_port() {
     //= docs/specs/flowcut-switch.md#FCS-9 early resumption
     let mut net = two_leaves(Scheme::FlowcutIngress);
     net.switches.iter_mut().for_each(|switch| switch.resume_packets = 3);
@@ -173,13 +180,13 @@ fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     acknowledge(&net, 110 * US, 7, 1, 100 * US);
     let paused: Vec<bool> =
         (1..9).map(|psn| acknowledge(&net, 900 * US, 7, psn + 1, (100 + psn) * US).detour == PAUSE).collect();
-    // Packets 7 to 9 are on their way when 7 is the lowest that has not arrived.
+    // When packet 7 is the lowest that has not arrived, 7 to 9 are in flight.
     assert_eq!(paused, [true, true, true, true, true, false, false, false]);
     prefer(&net, 0);
     assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine.unwrap(), 1);
 }
 
-/// The set of a flow at the first switch.
+/// Returns the set of a flow in the table of the first switch.
 fn set_of(net: &Chassis, flow: u64) -> u32 {
     net.trail.begin(0, false, &Key { addresses: flow, ports: 0, label: 0 }, &PacketFields::default());
     (mix(net.trail.flow() ^ net.switches[0].salt) >> 32) as u32 % 512
@@ -202,7 +209,7 @@ fn flows_of_a_set_that_was_never_full_take_the_least_loaded_port() {
     }
 }
 
-/// Those of the flows, taken one after another, that find the places of their set taken, and are as asked for.
+/// Returns the wanted flows that find their set full when the flows start one after the other.
 fn without_an_entry(net: &Chassis, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -> Vec<u64> {
     let mut sets: HashMap<u32, u32> = HashMap::new();
     let is_without = |flow: &u64| {
@@ -214,14 +221,14 @@ fn without_an_entry(net: &Chassis, flows: &[u64], is_wanted: impl Fn(u64) -> boo
 }
 
 #[test]
-fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
+fn flows_without_an_entry_use_their_hash_and_are_never_overtaken() {
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
     let net = two_leaves(Scheme::FlowcutIngress);
     let hash = |flow: u64| {
         let (switch, frame) = (&net.switches[0], Frame { flow, ..FRAME });
         hashed::rank(switch, &crate::routes::Routes::group(&net, 0, 0, 1).unwrap(), frame.flow)
     };
-    // More flows than entries, all on their way.
+    // There are more flows than entries, all with packets in flight.
     let flows: Vec<u64> = (1..4_000).map(mix).collect();
     prefer(&net, 2);
     let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine.unwrap() != 2;
@@ -229,7 +236,8 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     assert_eq!(without, without_an_entry(&net, &flows, |flow| hash(flow) != 2));
     assert!(without.len() > 500, "{}", without.len());
     assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine.unwrap() == hash(*flow)));
-    // Entries become free: the flows that had none still go by their hash until nothing is on its way.
+    // When entries become free, flows without one still use their hash until none of their packets
+    // is in flight.
     let has_entry = |flow: &&u64| !without.contains(flow);
     for flow in flows.iter().filter(has_entry) {
         acknowledge(&net, 20 * US, *flow, 1, 10 * US);
@@ -239,17 +247,17 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
 }
 
 #[test]
-fn a_flow_whose_port_is_gone_waits() {
+fn a_flow_with_a_removed_port_waits() {
     //= docs/specs/flowcut-switch.md#FCS-7 ports removed by routing
     for net in BOTH.map(two_leaves) {
         prefer(&net, 3);
         send(&net, 10 * US, 7, 0).unwrap();
         net.most_ports.set(3);
         assert_eq!(send(&net, 11 * US, 7, 1), Err(Cause::NoRoute));
-        // The test's longest time is 100 us.
+        // The maximum round-trip time of the test is 100 us.
         assert_eq!(send(&net, 110 * US, 7, 1), Err(Cause::NoRoute));
         assert_ne!(send(&net, 111 * US, 7, 1).unwrap().spine.unwrap(), 3);
-        // With an acknowledgement it goes on at once.
+        // After an ACK the flow continues at once.
         net.most_ports.set(4);
         send(&net, 300 * US, 9, 0).unwrap();
         net.most_ports.set(3);
@@ -259,10 +267,11 @@ fn a_flow_whose_port_is_gone_waits() {
 }
 
 proptest! {
-    /// Random packets and acknowledgements of a few flows: a flow changes its spine only when its list is empty, and then takes the least
-    /// loaded; the count of flows with something on its way is that of lists that are not empty.
+    /// Random packets and ACKs of a few flows, compared with lists of packets in flight: a flow
+    /// changes its spine only when its list is empty, and then takes the least loaded one; the
+    /// count of flows with packets in flight is the number of lists that are not empty.
     #[test]
-    fn histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
+    fn random_histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
         for net in BOTH.map(two_leaves) {
             let mut on_way: Vec<Vec<u64>> = vec![Vec::new(); 5];
             let mut spines = [u32::MAX; 5];
@@ -277,7 +286,7 @@ proptest! {
                     spines[*flow as usize] = spine;
                     list.push(t_ps);
                 } else if !list.is_empty() {
-                    // Of the packet in the middle: those before it have arrived too.
+                    // Acknowledges the packet in the middle: those before it have arrived too.
                     let arrived = list.len() / 2;
                     let stamp_ps = list[arrived];
                     list.drain(..=arrived);
@@ -292,8 +301,8 @@ proptest! {
     }
 }
 
-/// Sends a packet from host 0 to host 3, in the next group, while something waits on the shortest way. Returns the group whose number it
-/// notes, and the groups that it crosses.
+/// Sends a packet from host 0 to host 3, in the next group, while the shortest path has a queue.
+/// Returns the group in its note, and the groups that it crosses.
 fn detour_of(net: &Chassis, t_ps: u64, flow: u64) -> (u32, Vec<u32>) {
     net.fill(net.port_between(0, 2), Frame { time_ps: t_ps, len: 20_000, ..FRAME });
     net.begin(0, flow, false, &PacketFields { stamp_ps: t_ps, ..PacketFields::default() });
@@ -305,7 +314,7 @@ fn detour_of(net: &Chassis, t_ps: u64, flow: u64) -> (u32, Vec<u32>) {
 
 //= docs/specs/flowcut-switch.md#FCS-11 detours
 #[test]
-fn flowcuts_that_begin_at_once_go_over_all_third_groups() {
+fn simultaneous_flowcuts_use_all_third_groups() {
     for net in BOTH.map(Chassis::dragonfly) {
         let noted: HashSet<u32> = (1..40).map(|flow| detour_of(&net, 10 * US, flow).0).collect();
         assert_eq!(noted, [2, 3].into());
@@ -314,7 +323,7 @@ fn flowcuts_that_begin_at_once_go_over_all_third_groups() {
 
 //= docs/specs/flowcut-switch.md#FCS-11 detours
 #[test]
-fn a_flow_goes_over_another_third_group_once_nothing_is_on_its_way() {
+fn a_flow_changes_its_third_group_when_nothing_is_in_flight() {
     let net = Chassis::dragonfly(Scheme::FlowcutSwitch);
     let mut noted = HashSet::new();
     for t_ps in (1..40).map(|step| step * 100 * US) {

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne};
 
-/// Two flows from different leaves to one, over one spine, with a frame every `gap_ps`; notes what each takes, by interval.
+/// Two flows from different leaves to one, over one spine, with a frame per microsecond each.
 struct Collision {
     fabric: Chassis,
     flows: [(u32, u32, u32); 2],
@@ -27,7 +27,7 @@ impl Collision {
         Self { fabric, flows, t_ps: 0 }
     }
 
-    /// Sends for so long; returns the spines of both flows, in the order in which they first took them.
+    /// Sends for `time_ps`; returns the spines of both flows, in the order of first use.
     fn run(&mut self, time_ps: u64, replies: bool) -> [Vec<u32>; 2] {
         let mut taken = [Vec::new(), Vec::new()];
         let end_ps = self.t_ps + time_ps;
@@ -52,26 +52,26 @@ impl Collision {
 //= docs/specs/reunion.md#REU-9 links of the source
 //= docs/specs/reunion.md#REU-14 notifications
 #[test]
-fn elephants_that_collide_are_parted() {
+fn colliding_elephants_are_separated() {
     //= docs/specs/reunion.md#REU-10 a collision
     //= docs/specs/reunion.md#REU-15 rerouting
     //= docs/specs/reunion.md#REU-17 notification frames
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
-    // In the first interval they collide, in the second the source is told.
+    // In the first interval they collide; in the second the source is notified.
     assert_eq!(collision.run(2 * INTERVAL_PS, false), [[1], [1]]);
     let [first, second] = collision.run(3 * INTERVAL_PS, false);
-    assert!(first.len() + second.len() <= 3, "one of the two moves, once: {first:?}, {second:?}");
+    assert!(first.len() + second.len() <= 3, "one of the two is rerouted, once: {first:?}, {second:?}");
     assert_ne!(first.last(), second.last());
     let parted = [first.last().copied(), second.last().copied()];
     let after = collision.run(5 * INTERVAL_PS, false);
-    assert_eq!(after.map(|taken| taken.last().copied()), parted, "and there they stay");
+    assert_eq!(after.map(|taken| taken.last().copied()), parted, "they keep their paths");
     let count = |switch, key| collision.fabric.counts(switch).get(key).unwrap();
     assert_eq!((0..8).map(|switch| count(switch, "rerouted")).sum::<u64>(), 1);
     assert!(count(3, "notified") >= 1 && count(0, "notified") + count(1, "notified") == 0);
 }
 
 #[test]
-fn notifications_ride_on_replies() {
+fn notifications_are_piggybacked_on_replies() {
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
     let mut collision = Collision::new(Scheme::Reunion, Settings { ride: true, ..SETTINGS });
     let [first, second] = collision.run(8 * INTERVAL_PS, true);
@@ -80,7 +80,7 @@ fn notifications_ride_on_replies() {
 }
 
 #[test]
-fn every_base_parts_them() {
+fn elephants_are_separated_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
         for ride in [false, true] {
             let mut collision = Collision::new(scheme, Settings { ride, ..SETTINGS });
@@ -99,7 +99,7 @@ fn two_slices_may_share_a_link() {
 
 //= docs/specs/reunion.md#REU-7 the flow path table
 #[test]
-fn a_pause_gives_a_flow_back_to_the_base() {
+fn after_a_pause_a_flow_is_routed_by_the_base() {
     //= docs/specs/reunion.md#REU-8 the fallback
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
     collision.run(6 * INTERVAL_PS, false);
@@ -110,7 +110,7 @@ fn a_pause_gives_a_flow_back_to_the_base() {
     assert_eq!(collision.run(1_000_000, false)[which], short[which]);
     collision.t_ps += 502_000_000;
     assert_eq!(moved(&collision.run(1_000_000, false)), None);
-    // More than half of the time after which times of the table wrap.
+    // The pause exceeds half of the period after which times of the table wrap.
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
     collision.run(6 * INTERVAL_PS, false);
     collision.t_ps += 1_500_000_000_000_000;
@@ -118,7 +118,7 @@ fn a_pause_gives_a_flow_back_to_the_base() {
 }
 
 #[test]
-fn a_path_that_fails_gives_a_flow_back_to_the_base() {
+fn after_a_path_failure_a_flow_is_routed_by_the_base() {
     //= docs/specs/reunion.md#REU-2 source routing
     let fabric = fabric();
     let (flow, src, dst) = (fabric.flow_over(1, 0, 12), 0, 12);
@@ -130,7 +130,7 @@ fn a_path_that_fails_gives_a_flow_back_to_the_base() {
     fabric.most_ports.set(3);
     assert_eq!(fabric.send(3, flow, src, dst, Kind::Data).0, Some(fabric.hashed(flow, src, dst)));
     fabric.most_ports.set(4);
-    assert_eq!(fabric.send(4, flow, src, dst, Kind::Data).0, Some(1), "for good");
+    assert_eq!(fabric.send(4, flow, src, dst, Kind::Data).0, Some(1), "permanently");
 }
 
 #[test]
@@ -148,10 +148,11 @@ fn replies_and_neighbours_are_not_counted() {
 
 //= docs/specs/reunion.md#REU-1 frame metadata
 #[test]
-fn the_first_bottleneck_is_the_one_that_is_told() {
+fn the_first_bottleneck_is_reported() {
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     let fabric = fabric();
-    // Two flows of one leaf to two hosts of another, over one spine: their first link and their second both collide.
+    // Two flows of one leaf to two hosts of another, over one spine: both their first and their
+    // second links collide.
     let flows = [(0, 12), (1, 13)].map(|(src, dst)| (fabric.flow_over(2, src, dst), src, dst));
     let mut last = ReunionNote::default();
     for t in 0..3_000 {
@@ -163,7 +164,7 @@ fn the_first_bottleneck_is_the_one_that_is_told() {
 }
 
 #[test]
-fn a_link_is_highly_utilised_from_the_tolerance_on() {
+fn a_link_is_highly_utilised_above_the_tolerance() {
     //= docs/specs/reunion.md#REU-12 highly utilised links
     for (tolerance, listed) in [(1, [true, true]), (2, [false, true]), (3, [false, false])] {
         let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
@@ -174,7 +175,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
             let here = fabric.here(1, 3, dst);
             destination::arrive(&here, ReunionNote::data(spine + 1, true).further()).unwrap();
         };
-        // One over spine 0; two over spine 1, each with several frames.
+        // One flow over spine 0; two over spine 1, each with several frames.
         (0..5).for_each(|_| elephant(1, 0, 12, 0));
         (0..5).for_each(|_| elephant(2, 4, 13, 1));
         (0..5).for_each(|_| elephant(3, 8, 14, 1));
@@ -187,22 +188,22 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
         let high = high.take();
         let down = |spine: u32| fabric.port_between(4 + spine, 3);
         assert_eq!([0, 1].map(|spine| high.contains(&down(spine))), listed, "tolerance {tolerance}: {high:?}");
-        assert_eq!(high.iter().collect::<HashSet<_>>().len(), high.len(), "each once");
+        assert_eq!(high.iter().collect::<HashSet<_>>().len(), high.len(), "each link once");
     }
 }
 
 #[test]
-fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
+fn one_source_per_link_is_notified_that_of_the_last_flow() {
     //= docs/specs/reunion.md#REU-13 the flow to move
-    assert_eq!(told_after_collisions(false), [1, 0]);
+    assert_eq!(notified_after_collisions(false), [1, 0]);
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
-    assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
+    assert!(notified_after_collisions(true).is_empty(), "no notification frames with piggybacking");
 }
 
-/// Links with port numbers that differ by multiples of the number of places.
+/// Links whose port numbers differ by multiples of the number of slots.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[test]
-fn links_of_one_place_are_all_told_of() {
+fn links_that_share_a_slot_are_all_reported() {
     let fabric = fabric();
     let memory = fabric.memory(3);
     let links = [3, 131, 259, 387, 515];
@@ -210,14 +211,14 @@ fn links_of_one_place_are_all_told_of() {
         destination::record(&memory, 1, link, flow, 1).unwrap();
     }
     let read = (0..regions::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
-    let told: Vec<_> = read.map(|told| (told.link, told.flow & !1)).collect();
-    assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, but of a fifth");
+    let notified: Vec<_> = read.map(|entry| (entry.link, entry.flow & !1)).collect();
+    assert_eq!(notified, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, except of a fifth");
 }
 
-/// While four others have its places, a key is not counted, and they keep their values.
+/// While four other keys occupy its slots, a key is not counted, and they keep their values.
 //= docs/specs/reunion.md#REU-4 tables of an interval
 #[test]
-fn a_full_table_keeps_the_keys_that_it_has() {
+fn a_full_table_keeps_its_keys() {
     let fabric = fabric();
     let memory = fabric.memory(0);
     let table = memory.links(1);
@@ -246,10 +247,11 @@ fn a_mark_hides_no_collision() {
     assert!(table.value(5) >= memory::MARKED, "it stays marked");
 }
 
-/// A flow that was moved may be told again, but not in the same interval; what waits for its next frame is not put off.
+/// A rerouted flow may be notified again, but not in the same interval; a pending notification is
+/// not delayed.
 //= docs/specs/reunion.md#REU-15 rerouting
 #[test]
-fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
+fn a_rerouted_flow_is_notified_again_from_the_next_interval() {
     let fabric = fabric();
     let memory = fabric.memory(0);
     let known = flows::enter(&memory, 7 << 32, 1, SETTINGS.timeout_ps).unwrap();
@@ -261,8 +263,8 @@ fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
     assert_eq!((notified, known.path()), ([0, 4, 4, 7], 0x0102));
 }
 
-/// Whom a destination switch sends frames of its own, after collisions on two links.
-fn told_after_collisions(ride: bool) -> Vec<u32> {
+/// Returns the destinations of a switch's notification frames after collisions on two links.
+fn notified_after_collisions(ride: bool) -> Vec<u32> {
     let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
     let memory = fabric.memory(3);
     enter(&memory, 1).unwrap();
@@ -273,36 +275,38 @@ fn told_after_collisions(ride: bool) -> Vec<u32> {
         destination::arrive(&fabric.here(1, 3, 12), note).unwrap();
     }
     enter(&memory, INTERVAL_PS + 1).unwrap();
-    let told = fabric.notify(INTERVAL_PS + 1, 3);
+    let notified = fabric.notify(INTERVAL_PS + 1, 3);
     assert!(fabric.notify(INTERVAL_PS + 2, 3).is_empty());
-    told
+    notified
 }
 
 proptest! {
-    /// Against a count of each flow: never less, and rarely much more (Cormode and Muthukrishnan, theorem 1).
+    /// Compared with exact counts: never less, and rarely much more (Cormode and Muthukrishnan,
+    /// theorem 1).
     //= docs/specs/reunion.md#REU-5 the sketch
     #[test]
-    fn the_sketch_is_that_of_its_paper(flows in prop::collection::vec(0u64..5_000, 1..20_000), seed: u64) {
+    fn the_sketch_has_the_error_bound_of_its_paper(flows in prop::collection::vec(0u64..5_000, 1..20_000), seed: u64) {
         let fabric = fabric();
         let memory = fabric.memory(0);
         let mut exact: HashMap<u64, u64> = HashMap::new();
-        let mut told = HashMap::new();
+        let mut counted = HashMap::new();
         for flow in &flows {
             let name = crate::hash::mix(flow ^ seed);
             *exact.entry(name).or_default() += 1;
-            told.insert(name, sketch::count(&memory, name, 5).unwrap());
+            counted.insert(name, sketch::count(&memory, name, 5).unwrap());
         }
-        // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability below 2^-a.
+        // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability
+        // below 2^-a.
         let slack = 2 * flows.len() as u64 / u64::from(regions::ENTRIES);
-        let above = exact.iter().filter(|(name, count)| told[name] > **count + slack).count();
-        prop_assert!(exact.iter().all(|(name, count)| told[name] >= *count));
+        let above = exact.iter().filter(|(name, count)| counted[name] > **count + slack).count();
+        prop_assert!(exact.iter().all(|(name, count)| counted[name] >= *count));
         prop_assert!(above * 100 <= exact.len() + 99, "{above} of {}", exact.len());
-        // The next interval has a sketch of its own.
+        // The next interval has a new sketch.
         let name = crate::hash::mix(flows[0] ^ seed);
         prop_assert_eq!(sketch::count(&memory, name, 6), Some(1));
     }
 
-    /// Elephants are those flows that sorting finds to be the largest, as far as powers of two tell flows apart.
+    /// Elephants are the largest flows by sorting, to the resolution of powers of two.
     //= docs/specs/reunion.md#REU-6 elephants
     #[test]
     fn elephants_are_the_largest_flows(sizes in prop::collection::vec(1u64..3_000, 1..40)) {
@@ -316,23 +320,24 @@ proptest! {
                 sketch::is_large(&memory, frames)
             })
         }).collect::<Vec<_>>();
-        prop_assert!(!count(1).contains(&false), "as far as there is room, all are until sizes are known");
+        prop_assert!(!count(1).contains(&false), "until sizes are known, all are elephants within the limit");
         sketch::begin(&memory, 2).unwrap();
         let large = count(2);
         let mut sorted = sizes.clone();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
-        // Of four ways up with a tolerance of 1. As many as there are at most, and more where the largest are alike.
+        // Four uplinks with a tolerance of 1: at most four flows, or more if the largest are in one
+        // class.
         let class = |size: u64| 64 - size.leading_zeros();
         let top = class(sorted[0]);
         let least = (1..=top).find(|least| sizes.iter().filter(|size| class(**size) >= *least).count() <= 4).unwrap_or(top);
-        // Classes without flows are the same as the one above.
+        // An empty class is equivalent to the one above.
         let least = (least..=top).find(|least| sizes.iter().any(|size| class(*size) == *least)).unwrap();
         let expected: Vec<bool> = sizes.iter().map(|size| class(*size) >= least).collect();
         prop_assert_eq!(large, expected, "{:?}", sizes);
         prop_assert_eq!((0..10).filter(|_| sketch::admit(&memory, 2).unwrap()).count(), 4, "no more than these");
     }
 
-    /// Against a map, as long as no key finds its places taken.
+    /// Compared with a map, as long as no set of slots is full.
     //= docs/specs/reunion.md#REU-4 tables of an interval
     #[test]
     fn a_ledger_is_a_map_that_empties_itself(
@@ -354,7 +359,7 @@ proptest! {
         }
     }
 
-    /// Algorithm 2, with a break after the path that was found, over all paths of a leaf-spine.
+    /// Compared with algorithm 2, stopped at the first path found, over all paths of a leaf-spine.
     //= docs/specs/reunion.md#REU-16 an available path
     #[test]
     fn a_path_is_found_if_algorithm_2_finds_one(
@@ -378,14 +383,14 @@ proptest! {
         if let Some(path) = found {
             prop_assert!(is_available(path - 1));
             for port in ports(path - 1) {
-                prop_assert_eq!(links.value(port), model.get(&port).copied().unwrap_or(0) + 1, "it counts there");
+                prop_assert_eq!(links.value(port), model.get(&port).copied().unwrap_or(0) + 1, "it is counted there");
             }
         }
     }
 }
 
 #[test]
-fn a_search_begins_anywhere() {
+fn a_path_search_starts_at_a_random_path() {
     //= docs/specs/reunion.md#REU-16 an available path
     let found = |flow| fabric().find(flow).unwrap();
     let all: HashSet<u32> = (0..64).map(found).collect();
@@ -393,14 +398,14 @@ fn a_search_begins_anywhere() {
 }
 
 #[test]
-fn intervals_have_numbers_that_come_again() {
+fn interval_numbers_wrap() {
     //= docs/specs/reunion.md#REU-3 intervals end with a frame
     let fabric = fabric();
     let memory = fabric.memory(0);
     assert_eq!(enter(&memory, 0), Some(1));
     assert_eq!(enter(&memory, INTERVAL_PS - 1), Some(1));
     assert_eq!(enter(&memory, INTERVAL_PS), Some(2));
-    assert_eq!(enter(&memory, INTERVAL_PS / 2), Some(2), "a late frame is of the present one");
+    assert_eq!(enter(&memory, INTERVAL_PS / 2), Some(2), "a late frame belongs to the current interval");
     assert_eq!(enter(&memory, 9 * INTERVAL_PS + 7), Some(3), "intervals without frames do not count");
     memory.word(single::INTERVAL).unwrap().set(memory::INTERVALS);
     assert_eq!((enter(&memory, 20 * INTERVAL_PS), memory::before(1)), (Some(1), memory::INTERVALS));

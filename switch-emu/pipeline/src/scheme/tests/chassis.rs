@@ -1,4 +1,4 @@
-//! For tests: a chassis of switches in memory, behind any cables.
+//! A chassis of switches in memory, with any cabling, for tests.
 
 use core::cell::{Cell, RefCell};
 use std::vec;
@@ -24,14 +24,14 @@ use crate::{Cause, Stages, Tables, View, cross};
 pub(crate) const US: u64 = 1_000_000;
 pub(crate) const LATENCY_PS: u64 = US;
 const RATE_BPS: u64 = 100_000_000_000;
-/// Between two leaves, there and back.
+/// The round-trip time between two leaves.
 pub(crate) const BASE_RTT_PS: u64 = 4 * US;
-/// The last byte of the machine's own address.
+/// The last byte of the machine's address.
 pub(crate) const MACHINE: u8 = 254;
 pub(crate) const SETTINGS: reunion::Settings =
     reunion::Settings { interval_ps: 1_000 * US, tolerance: 1, timeout_ps: 500 * US, ride: false };
 
-/// A frame of data.
+/// A data frame.
 pub(crate) const FRAME: Frame = Frame {
     flow: 0,
     time_ps: 0,
@@ -48,14 +48,16 @@ pub(crate) const FRAME: Frame = Frame {
     detour: 0,
 };
 
-/// The first switches are the leaves, with some hosts each; host `n` has the address 10.0.0.`n`. Cable `n` has the ports `2n`, from its first switch,
-/// and `2n + 1`; behind them come the ports to hosts, then those from hosts. Links to a switch with a greater number lead up.
+/// A chassis in which the first switches are the leaves, with some hosts each; host `n` has the
+/// address 10.0.0.`n`. Cable `n` has the ports `2n`, at its first switch, and `2n + 1`; the ports
+/// to hosts follow, then those from hosts. Links to a switch with a higher number lead up.
 pub(crate) struct Chassis {
     pub(crate) switches: Vec<SwitchConfig>,
     pub(crate) trail: Trail,
-    /// What waits at each port beside what is in its queues, for schemes that are asked without a [`View`].
+    /// The bytes waiting at each port in addition to its queues, for schemes called without a
+    /// [`View`].
     pub(crate) waiting: Vec<Cell<u64>>,
-    /// Ports of a group that routing knows at most.
+    /// The maximum number of ports of a group in the routes.
     pub(crate) most_ports: Cell<u16>,
     pub(crate) words: Vec<Cell<u64>>,
     pub(crate) globals: Globals,
@@ -69,33 +71,35 @@ pub(crate) struct Chassis {
     pub(crate) chassis: ChassisCounters<Cell<u64>>,
 }
 
-/// How a frame went.
+/// The path of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
-    /// The number of the first switch above the leaves, among those.
+pub(crate) struct FramePath {
+    /// The first spine that it crossed, numbered from 0.
     pub(crate) spine: Option<u32>,
-    /// Its note at the end.
+    /// Its final note.
     pub(crate) note: u64,
-    /// What it says in the place of a detour.
+    /// Its final detour field.
     pub(crate) detour: u8,
 }
 
 impl Chassis {
-    /// Leaves with so many hosts each under spines, a cable between each two.
+    /// Creates leaves with `hosts` hosts each and a cable to every spine.
     pub(crate) fn leaf_spine([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: reunion::Settings) -> Self {
         let cables: Vec<_> =
             (0..leaves).flat_map(|leaf| (leaves..leaves + spines).map(move |spine| (leaf, spine))).collect();
         Self::new(scheme, settings, [leaves + spines, leaves, hosts], &cables, Groups::default())
     }
 
-    /// Two pods of two edge switches under two others, each of which is under two of four cores.
+    /// Creates two pods of two edge and two aggregation switches, each of the latter with two of
+    /// four cores.
     pub(crate) fn three_tiers(scheme: Scheme) -> Self {
         let edges = (0..4).flat_map(|edge| [4, 5].map(|above| (edge, above + edge / 2 * 2)));
         let cores = (4..8).flat_map(|below| [8, 9].map(|core| (below, core + below % 2 * 2)));
         Self::new(scheme, SETTINGS, [12, 4, 1], &edges.chain(cores).collect::<Vec<_>>(), Groups::default())
     }
 
-    /// Four groups of two switches. From group 0, switch 0 leads to group 1, and switch 1 to the others.
+    /// Creates four groups of two switches. In group 0, switch 0 is connected to group 1, and
+    /// switch 1 to the others.
     pub(crate) fn dragonfly(scheme: Scheme) -> Self {
         let cables = [(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 4), (1, 6), (3, 5), (3, 7), (4, 6)];
         Self::new(scheme, SETTINGS, [8, 8, 1], &cables, Groups { count: 4, switches: 2, hosts: 1 })
@@ -145,7 +149,7 @@ impl Chassis {
         host * self.leaves / self.globals.hosts
     }
 
-    /// Adds a switch, with the words of its memory and its ports.
+    /// Adds a switch, its memory and its ports.
     fn add_switch(
         &mut self,
         scheme: Scheme,
@@ -185,7 +189,7 @@ impl Chassis {
         });
     }
 
-    /// Adds the ports of a switch that lead nearer to a host.
+    /// Adds the ports of a switch that lead toward a host.
     fn add_group(&mut self, switch: u32, host: u32, ends: &[(u32, u32)]) {
         let mut links = vec![u8::MAX - 1; self.switches.len()];
         links[self.leaf(host) as usize] = 0;
@@ -205,35 +209,36 @@ impl Chassis {
         self.ports.len() as u32 - 2 * self.globals.hosts + host
     }
 
-    /// The link of a host to its switch, as a port.
+    /// Returns the port of the link from a host to its switch.
     pub(crate) fn port_from(&self, host: u32) -> u32 {
         self.ports.len() as u32 - self.globals.hosts + host
     }
 
-    /// Takes a frame through a port, which fills its queue.
+    /// Passes a frame through a port, which fills its queue.
     pub(crate) fn fill(&self, port: u32, mut frame: Frame) {
         let (queues, counters) = (&self.queues[port as usize], &self.counters[port as usize]);
         self.ports[port as usize].cross(&mut frame, u64::MAX, queues, counters, |_, _| {}).unwrap();
     }
 
-    /// Begins the way of a frame of this flow from a host, or against the flow's data.
+    /// Starts the trail of a frame of this flow at a host, in the direction of the data or the
+    /// reverse one.
     pub(crate) fn begin(&self, from: u32, flow: u64, is_reply: bool, fields: &PacketFields) {
         let addresses = if is_reply { flow.rotate_left(32) } else { flow };
         self.trail.begin(from, is_reply, &Key { addresses, ports: 0, label: 0 }, fields);
     }
 
-    /// The number of a port among those of its switch that lead up, from 1 on.
-    pub(crate) fn way(&self, port: u32) -> u32 {
+    /// Returns the number of a port among the uplinks of its switch, starting at 1.
+    pub(crate) fn uplink(&self, port: u32) -> u32 {
         View::of(self).unwrap().way(port).unwrap()
     }
 
-    /// The port from one switch to another.
+    /// Returns the port from one switch to another.
     pub(crate) fn port_between(&self, from: u32, to: u32) -> u32 {
         let is = |port: &u32| self.ports[*port as usize].next == to && self.ports[(port ^ 1) as usize].next == from;
         (0..self.port_to(0)).find(is).unwrap()
     }
 
-    /// Takes a frame as far as a host's link; returns it behind each switch.
+    /// Passes a frame as far as a host's link; returns it after each switch.
     pub(crate) fn walk(&self, mut frame: Frame, host: u32) -> Vec<Frame> {
         let mut behind = Vec::new();
         while frame.switch != HOST {
@@ -243,20 +248,20 @@ impl Chassis {
         behind
     }
 
-    /// Takes a frame to a host by what schemes alone do: through no queue.
-    pub(crate) fn go(&self, mut frame: Frame, host: u32) -> Result<Way, Cause> {
+    /// Passes a frame to a host through the schemes alone, without queues.
+    pub(crate) fn cross(&self, mut frame: Frame, host: u32) -> Result<FramePath, Cause> {
         let mut spine = None;
         loop {
             let port = recall(self, &mut frame, host)?;
             match self.far_end(port) {
-                None => return Ok(Way { spine, note: self.trail.note.get(), detour: frame.detour }),
+                None => return Ok(FramePath { spine, note: self.trail.note.get(), detour: frame.detour }),
                 Some(next) => frame.switch = next,
             }
             spine = spine.or(frame.switch.checked_sub(self.leaves));
         }
     }
 
-    /// Takes a frame through a switch.
+    /// Passes a frame through a switch.
     pub(crate) fn step(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         find(self, frame, host)?;
         cross(self, frame, host)

@@ -16,10 +16,10 @@ pub(super) const PS_PER_BYTE: u64 = 80;
 /// Payload of a full frame.
 pub(super) const FULL: u16 = 3_000;
 
-/// Two leaves (0, 1) with two hosts each, two spines (2, 3); 100 Gb/s, 1 us.
+/// Returns two leaves (0, 1) with two hosts each, two spines (2, 3); 100 Gb/s, 1 us.
 ///
-/// Ports: leaf 0 has 0, 1 to h0, h1 and 2, 3 to the spines; leaf 1 has 4, 5 to h2, h3 and 6, 7; spine 0 has 8, 9 to the
-/// leaves, spine 1 has 10, 11.
+/// Ports: leaf 0 has 0, 1 to h0, h1 and 2, 3 to the spines; leaf 1 has 4, 5 to h2, h3 and 6, 7;
+/// spine 0 has 8, 9 to the leaves, spine 1 has 10, 11.
 pub(super) fn fabric() -> Fabric {
     let hosts = (0..4).map(host);
     let mut ports = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn fabric() -> Fabric {
     Fabric { seed: 7, hosts: hosts.collect(), salts: vec![0, 1, 2, 3], ports, routes, ..Fabric::default() }
 }
 
-/// Routes that use only some spines.
+/// Returns routes over some spines only.
 pub(super) fn routes(valid_from_ps: u64, spines: &[usize]) -> RouteEpoch {
     let leaf = |own: usize, host: usize| {
         if host / 2 == own {
@@ -64,12 +64,12 @@ fn port(switch: usize, to: Node) -> Port {
     Port { name, switch, to, rate_bps: 100_000_000_000, latency_ps: LATENCY_PS, queue, changes: Vec::new() }
 }
 
-/// Both uplinks of leaf 0 get a state from a time on.
+/// Gives both uplinks of leaf 0 a state from a time on.
 pub(super) fn uplinks(fabric: &mut Fabric, at_ps: u64, state: LinkState) {
     fabric.ports[2..4].iter_mut().for_each(|port| port.changes.push(LinkChange { at_ps, state }));
 }
 
-/// A host with the addresses that frames have.
+/// Returns a host with the addresses that frames have.
 pub(super) fn host(number: u16) -> FabricHost {
     let mac = [2, 0, 0, 0, 0, number as u8];
     FabricHost { name: format!("h{number}"), v4: v4(number), v6: v6(number), mac, changes: Vec::new() }
@@ -93,11 +93,11 @@ pub(super) struct Spec {
     pub(super) ttl: u8,
     pub(super) ecn: Ecn,
     pub(super) time_ps: u64,
-    /// When its packet was sent, or the one that it acknowledges.
+    /// The send time of its packet, or of the packet that it acknowledges.
     pub(super) stamp_ps: u64,
-    /// `None` = an acknowledgement.
+    /// The payload; `None` for an ACK.
     pub(super) payload: Option<u16>,
-    /// Sealed, with tags that nobody checks here.
+    /// Whether it is sealed, with arbitrary tags, which are not verified here.
     pub(super) sealed: bool,
 }
 
@@ -115,7 +115,7 @@ impl Spec {
         payload: Some(FULL),
         sealed: false,
     };
-    /// An acknowledgement from h0 to h2.
+    /// An ACK from h0 to h2.
     pub(super) const ACK: Self = Self { ecn: Ecn::NotEct, payload: None, ..Self::DATA };
 
     pub(super) fn len(&self) -> u64 {
@@ -177,7 +177,7 @@ impl Spec {
     }
 }
 
-/// Cuts a frame by the wire crate's own reference.
+/// Trims a frame with the reference implementation of the wire crate.
 pub(super) fn trimmed(mut frame: Vec<u8>) -> Vec<u8> {
     let len = switch_view::trim(&mut frame[SHIM_BYTES..], Ports::DEFAULT).expect("a data frame");
     frame.truncate(SHIM_BYTES + len);

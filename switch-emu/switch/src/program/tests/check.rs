@@ -7,7 +7,8 @@ use super::loaded;
 use libbpf_rs::ObjectBuilder;
 
 //= docs/specs/switch.md#SW-15 verifier limits
-/// Verifiers differ in what they follow: `cargo xtask kernels` tells for others, and here nothing may come near.
+/// Verifiers differ in the states that they explore: `cargo xtask kernels` checks others; here no
+/// program may come close to the limit.
 #[test]
 fn every_program_loads_with_room_to_spare() {
     if loaded().is_none() {
@@ -32,11 +33,12 @@ fn every_program_of_the_objects_is_checked() {
 }
 
 #[test]
-fn a_refused_program_is_told_with_the_verifiers_words() {
+fn a_rejected_program_is_reported_with_the_verifiers_message() {
     if loaded().is_none() {
         return;
     }
-    // `exit` becomes a read beyond the stack. Code comes before the types, which begin with their magic number.
+    // Replaces `exit` by a read beyond the stack. Code precedes the types, which start with their
+    // magic number.
     let mut damaged = SWITCH.bytes.to_vec();
     let code = damaged.windows(4).position(|bytes| bytes == [0x9f, 0xeb, 1, 0]).expect("an object with types");
     for instruction in damaged[..code].as_chunks_mut().0 {
@@ -44,7 +46,8 @@ fn a_refused_program_is_told_with_the_verifiers_words() {
             *instruction = [0x79, 0xa0, 8, 0, 0, 0, 0, 0];
         }
     }
-    let error = check(Compiled { bytes: &damaged, ..SWITCH }, "bench_redirect").expect_err("it is damaged").to_string();
+    let error =
+        check(Compiled { bytes: &damaged, ..SWITCH }, "bench_redirect").expect_err("a rejected program").to_string();
     let (first, log) = error.split_once('\n').expect("more than a line");
     assert!(first.starts_with("the kernel refused the XDP program `switch`"), "{first}");
     assert!(log.contains("processed "), "{log}");

@@ -1,4 +1,4 @@
-//! The program of a deployed fabric and the process that loads it read one clock.
+//! The program of a deployed fabric and the process that loads it use the same clock.
 
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, LinkChange, LinkState};
@@ -13,13 +13,13 @@ use super::build::{LATENCY_PS, PS_PER_BYTE, Spec, fabric};
 const LOOPBACK: u32 = 1;
 const XDP_REDIRECT: u32 = 4;
 
-/// When the frame of a test run is due; `None` where it was dropped.
+/// Returns the time at which the frame of a test run is due; `None` if it was dropped.
 fn due_ps(program: &SwitchProgram) -> Option<u64> {
     let mut out = vec![0; 8_192];
     let frame = Spec::DATA.frame();
     let input = ProgramInput { data_in: Some(&frame[SHIM_BYTES..]), data_out: Some(&mut out), ..Default::default() };
     let output = program.program("deployed").expect("the program").test_run(input).expect("a test run");
-    // No socket takes it.
+    // No socket receives it.
     assert_ne!(output.return_value, XDP_REDIRECT);
     let is_held = output.data.map_or(0, |data| data.len()) > frame.len() - SHIM_BYTES;
     is_held.then(|| Ticket::read(&out).expect("bytes").0.due_ps)

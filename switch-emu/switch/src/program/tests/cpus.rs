@@ -12,9 +12,9 @@ use std::{hint, thread};
 const THREADS: u64 = 4;
 const FRAMES: u64 = 2_000;
 
-/// Every frame is accounted for, and no two take one turn of a pointer.
+/// Every frame is counted, and no two frames use the same value of a pointer.
 #[test]
-fn senders_at_once_lose_no_frame_and_no_turn() {
+fn concurrent_senders_lose_no_frame_and_no_pointer_value() {
     //= docs/specs/switching.md#SWC-5 pointers
     let Some(mut program) = loaded() else { return };
     for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel()) {
@@ -25,7 +25,7 @@ fn senders_at_once_lose_no_frame_and_no_turn() {
         let send = |thread: u64| {
             for frame in 0..FRAMES {
                 let port = 1_000 + (frame * THREADS + thread) as u16;
-                // By the kernel's clock: threads are not at the same virtual time.
+                // By the kernel's clock, because threads are not at the same virtual time.
                 let frame = Spec { time_ps: 0, port, ..Spec::DATA }.frame();
                 let input = ProgramInput { data_in: Some(&frame), ..Default::default() };
                 program.program(SWITCH).expect("the program").test_run(input).expect("a test run");
@@ -37,18 +37,19 @@ fn senders_at_once_lose_no_frame_and_no_turn() {
         let uplinks = [2, 3].map(|port| program.counters(port).expect("a port").frames);
         assert_eq!(uplinks.iter().sum::<u64>(), THREADS * FRAMES, "{scheme}");
         if matches!(scheme, Scheme::Rr | Scheme::Ofan | Scheme::OfanFib) {
-            assert_eq!(uplinks[0], uplinks[1], "{scheme}: a turn was taken twice");
+            assert_eq!(uplinks[0], uplinks[1], "{scheme}: a pointer value was used twice");
         }
     }
 }
 
-/// How far one thread may be ahead of the other, in frames: the race for the queue is to be seen, not the disorder.
+/// The maximum lead of one thread over the other, in frames: the test is about concurrent access,
+/// not disorder.
 const AHEAD: u64 = 1;
 
-/// Two CPUs send more to one port than it carries, in lockstep: it marks, cuts and carries what one CPU's would that gets all frames in
-/// order.
+/// Two CPUs send more to one port than its rate, in lockstep: the port marks, trims and forwards as
+/// many frames as with one CPU that receives all frames in order.
 #[test]
-fn a_port_that_two_cpus_hammer_does_as_the_model() {
+fn a_port_loaded_by_two_cpus_agrees_with_the_model() {
     //= docs/specs/virtual-queue.md#VQ-12 several CPUs
     let Some(mut program) = loaded() else { return };
     let fabric = Fabric { routes: vec![routes(0, &[0])], ..fabric() };
@@ -65,7 +66,7 @@ fn a_port_that_two_cpus_hammer_does_as_the_model() {
     let (program, done, frame) = (&program, &done, &frame);
     let send = |thread: usize| {
         for number in 0..FRAMES {
-            // Threads that yield at once take turns on one CPU.
+            // Threads that yield immediately take turns on a single CPU.
             let mut spins = 0_u32;
             while number > done[1 - thread].load(Ordering::Relaxed) + AHEAD {
                 spins += 1;
@@ -86,12 +87,13 @@ fn a_port_that_two_cpus_hammer_does_as_the_model() {
     assert_eq!(kernel.frames + kernel.drops_queue, 2 * FRAMES);
     assert_eq!(model.frames + model.drops_queue, 2 * FRAMES);
     assert!(model.trims > FRAMES / 4 && model.marks > FRAMES / 2, "{model:?}");
-    // Each decides without the frame that the other has in hand, and no byte is lost for those that come later.
+    // Each CPU decides without the frame that the other is processing, and no byte is lost for
+    // later frames.
     for (name, kernel, model, off) in [
         ("bytes", kernel.bytes, model.bytes, 10 * Spec::DATA.len()),
         ("trims", kernel.trims, model.trims, 10),
         ("marks", kernel.marks, model.marks, 30),
     ] {
-        assert!(kernel.abs_diff(model) <= off, "{name}: {kernel}, and {model} in order");
+        assert!(kernel.abs_diff(model) <= off, "{name}: {kernel}, but {model} in order");
     }
 }

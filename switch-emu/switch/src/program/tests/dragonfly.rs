@@ -12,19 +12,20 @@ use spray_test_support::NativeSwitch;
 use spray_wire::{Ecn, Ports};
 use std::collections::HashMap;
 
-/// Switches and hosts of a group.
+/// The number of switches, and of hosts, per group.
 const SWITCHES: usize = 3;
 const HOSTS: usize = 6;
 const GROUPS: usize = 4;
-/// Where a frame's shim notes how it goes on.
+/// The offset of the detour note in a frame's shim.
 const NOTE: usize = 14;
 
-/// Four groups of three switches with two hosts each, one cable between any two groups; h0 is at switch 0 of group 0.
+/// Returns four groups of three switches with two hosts each, one cable between any two groups; h0
+/// is at switch 0 of group 0.
 fn fabric(scheme: Scheme) -> Fabric {
     without(scheme, &[])
 }
 
-/// The same without some cables, of which routing knows.
+/// Returns the same fabric without some cables, which are removed from the routes.
 fn without(scheme: Scheme, cables: &[&str]) -> Fabric {
     let dragonfly = Dragonfly {
         groups: GROUPS,
@@ -60,7 +61,7 @@ const QUEUE: Thresholds = Thresholds {
     ..Thresholds::NONE
 };
 
-/// A chassis for each switch, and one for all.
+/// A chassis per switch, and one for all.
 struct Both<'a> {
     fabric: &'a Fabric,
     singles: Vec<NativeSwitch>,
@@ -77,7 +78,8 @@ impl<'a> Both<'a> {
         Self { fabric, singles, whole: native(None) }
     }
 
-    /// The switches that a frame crosses from `switch` on. It fares as in one chassis, and arrives whole.
+    /// Returns the switches that a frame crosses from `switch` on. Checks that the result is that
+    /// of one chassis, and that it arrives untrimmed.
     fn walk(&self, switch: usize, frame: &[u8]) -> Vec<usize> {
         let (mut one, mut frame, mut path) = (frame.to_vec(), frame.to_vec(), vec![switch]);
         let verdict = self.whole.process(&mut one, switch, 0);
@@ -97,7 +99,7 @@ impl<'a> Both<'a> {
         path
     }
 
-    /// Links on the shortest way between two switches.
+    /// Returns the number of links on the shortest path between two switches.
     fn links(&self, from: usize, to: usize) -> u64 {
         let next = |at: &usize| {
             let port = *self.fabric.routes[0].groups[*at][to * (HOSTS / SWITCHES)].first()?;
@@ -109,14 +111,14 @@ impl<'a> Both<'a> {
         std::iter::successors(Some(from), next).count() as u64 - 1
     }
 
-    /// What waits at switch 0 on the shortest ways to another one, in bytes.
+    /// Returns the bytes queued at switch 0 on each shortest path to another one.
     fn waiting(&self, to: usize, time_ps: u64) -> Vec<u64> {
         let ports = &self.fabric.routes[0].groups[0][to * (HOSTS / SWITCHES)];
         ports.iter().map(|port| self.whole.queue_bytes(*port, time_ps)[0]).collect()
     }
 }
 
-/// The groups that a path goes through, one after the other.
+/// Returns the groups on a path, in order.
 fn groups(path: &[usize]) -> Vec<usize> {
     let mut groups: Vec<usize> = path.iter().map(|switch| switch / SWITCHES).collect();
     groups.dedup();
@@ -124,7 +126,7 @@ fn groups(path: &[usize]) -> Vec<usize> {
 }
 
 #[test]
-fn valiant_goes_over_every_third_group_alike() {
+fn valiant_uses_all_third_groups_equally() {
     //= docs/specs/switching.md#SWC-30 over a third group
     let fabric = fabric(Scheme::Valiant);
     let both = Both::new(&fabric);
@@ -146,14 +148,14 @@ fn valiant_goes_over_every_third_group_alike() {
                 other => panic!("h0 to h{to}: {other:?}"),
             }
         }
-        // 400 fair coins: 200 within four standard deviations.
+        // 400 fair coin tosses: 200 within four standard deviations.
         let fair = taken.values().all(|count| (160..=240).contains(count)) && taken.len() == GROUPS - 2;
         assert!(target == 0 || fair, "h0 to h{to}: {taken:?}");
     }
 }
 
 #[test]
-fn ugal_takes_the_shortest_way_where_nothing_waits() {
+fn ugal_takes_the_shortest_path_without_queues() {
     //= docs/specs/switching.md#SWC-31 choice of the detour
     let fabric = fabric(Scheme::Ugal);
     let both = Both::new(&fabric);
@@ -167,8 +169,8 @@ fn ugal_takes_the_shortest_way_where_nothing_waits() {
     }
 }
 
-/// The rule of the paper, of a frame whose group is known. Which host of the group it goes toward and which of equal ports are looked at
-/// is not: one of them must do.
+/// The paper's rule, for a frame with a known group. The host of the group and the sampled port
+/// among equal ones are unknown: the rule must hold for one of them.
 //= docs/specs/switching.md#SWC-33 the one whose queue was compared
 #[test]
 fn ugal_compares_queues_times_links() {
@@ -199,7 +201,7 @@ fn ugal_compares_queues_times_links() {
 }
 
 #[test]
-fn no_note_leads_astray() {
+fn invalid_notes_do_not_misroute_frames() {
     //= docs/specs/switching.md#SWC-32 invalid notes
     for scheme in [Scheme::Valiant, Scheme::Ugal] {
         let fabric = fabric(scheme);
@@ -230,7 +232,7 @@ fn kernel_and_memory_agree_on_detours() {
     assert_ne!(verdicts[0], verdicts[1]);
 }
 
-/// Frames to all hosts, every third with a note, in no order of time.
+/// Sends frames to all hosts, every third with a note, not in order of time.
 fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
     let spec = ChassisSpec::whole(fabric);
     kernel.configure(&spec).expect("a fabric of the same shape");
@@ -254,11 +256,12 @@ fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Packets of many flows to one group at once: some flowcuts take detours. All packets of one go over the same ports. Where every switch keeps
-/// entries, acknowledgements go back by the cables of the data: also without the cable between groups 1 and 2, where the ways over
-/// group 2 cross some switches twice.
+/// Packets of many flows to one group at the same time: some flowcuts take detours, and all packets
+/// of a flowcut take the same ports. If every switch keeps entries, ACKs return over the cables of
+/// the data, also without the cable between groups 1 and 2, where the paths over group 2 cross some
+/// switches twice.
 #[test]
-fn flowcuts_keep_their_way_over_a_third_group() {
+fn flowcuts_keep_their_path_over_a_third_group() {
     //= docs/specs/switching.md#SWC-2 one implementation
     //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     //= docs/specs/flowcut-switch.md#FCS-11 detours
@@ -311,7 +314,7 @@ fn flowcuts_keep_their_way_over_a_third_group() {
                 let back = cross(reply, usize::from(packet.to) / (HOSTS / SWITCHES), 400_000);
                 let cable = |port: &usize| (Node::Switch(fabric.ports[*port].switch), fabric.ports[*port].to);
                 let there: Vec<_> = way.iter().map(cable).map(|(from, to)| (to, from)).collect();
-                // Where the data came by its first switch again, the acknowledgement has arrived.
+                // If the data crossed its first switch twice, the ACK has arrived there.
                 let is_home = way.iter().filter(|port| fabric.ports[**port].switch == 0).count() > 1;
                 let goes_back = back.iter().all(|port| there.contains(&cable(port)));
                 let all = goes_back && (is_home || back.len() == there.len());

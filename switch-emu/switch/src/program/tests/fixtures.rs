@@ -7,17 +7,17 @@ use spray_pipeline::Verdict::{self, Drop, Pass};
 use spray_pipeline::shim::SHIM_BYTES;
 use spray_wire::Ecn;
 
-/// One row.
+/// A row of a table.
 pub(super) struct Case {
     pub(super) description: &'static str,
     pub(super) fabric: Fabric,
-    /// The only switch of the chassis; `None` = all.
+    /// The only switch of the chassis; `None` for all.
     pub(super) switch: Option<usize>,
-    /// Frames sent through beforehand, to fill queues.
+    /// Frames sent before, to fill queues.
     pub(super) before: Vec<Vec<u8>>,
     pub(super) frame: Vec<u8>,
     pub(super) verdict: Verdict,
-    /// The frame afterwards, when it is redirected.
+    /// The resulting frame, if it is redirected.
     pub(super) expected: Option<Vec<u8>>,
 }
 
@@ -26,13 +26,13 @@ impl Case {
         Self { description, fabric: fabric(), switch: None, before: Vec::new(), frame, verdict, expected: None }
     }
 
-    /// A frame that comes out of `port` as `after`.
+    /// Creates a row in which a frame leaves from `port` as `after`.
     fn sent(description: &'static str, before: Spec, port: u32, after: Spec) -> Self {
         let verdict = Verdict::Redirect { port, trimmed_len: 0 };
         Self { expected: Some(after.frame()), ..Self::new(description, before.frame(), verdict) }
     }
 
-    /// The chassis that the frame enters.
+    /// Returns the chassis that the frame enters.
     pub(super) fn chassis(&self) -> ChassisSpec<'_> {
         ChassisSpec { switch: self.switch, ..ChassisSpec::whole(&self.fabric) }
     }
@@ -42,13 +42,14 @@ impl Case {
         self
     }
 
-    /// Leaf 0 is a chassis by itself, with one uplink in use (2).
+    /// Makes leaf 0 a chassis of its own, with one uplink in use (2).
     fn one_hop(mut self) -> Self {
         self.switch = Some(0);
         self.on(|fabric| fabric.routes = vec![routes(0, &[0])])
     }
 
-    /// The queue of leaf 0's uplink is filled first, with one switch in the chassis: exact times are easy to tell.
+    /// Fills the queue of leaf 0's uplink first. With one switch in the chassis, the exact times
+    /// are easy to compute.
     fn behind(mut self, count: usize, spec: Spec) -> Self {
         self.before = vec![spec.frame(); count];
         self.one_hop()
@@ -58,18 +59,18 @@ impl Case {
 const SEALED: Spec = Spec { sealed: true, ..Spec::DATA };
 const SEALED_ACK: Spec = Spec { sealed: true, ..Spec::ACK };
 
-/// Time after `hops` idle ports.
+/// Returns the time after `hops` idle ports.
 fn after(spec: Spec, hops: u64) -> u64 {
     spec.time_ps + hops * (spec.len() * PS_PER_BYTE + LATENCY_PS)
 }
 
-/// The frame after `hops` idle ports.
+/// Returns the frame after `hops` idle ports.
 fn crossed(spec: Spec, hops: u8) -> Spec {
     Spec { ttl: spec.ttl - hops, time_ps: after(spec, hops.into()), ..spec }
 }
 
 const V6: Spec = Spec { v6: true, ..Spec::DATA };
-/// To h1 under the same leaf: by the last port alone.
+/// To h1 at the same leaf, which crosses only the last port.
 const NEAR: Spec = Spec { to: 1, ..Spec::DATA };
 const NEAR_V6: Spec = Spec { v6: true, ..NEAR };
 
@@ -117,7 +118,7 @@ fn forwarding() -> Vec<Case> {
     ]
 }
 
-/// The frame, edited behind its shim.
+/// Returns the frame, modified after its shim.
 fn edited(spec: Spec, edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut shim = spec.frame();
     let mut frame = shim.split_off(SHIM_BYTES);
@@ -176,7 +177,7 @@ fn links() -> Vec<Case> {
     let flap = LinkState { flap: Some(Flap { period_ps: 10_000_000, down_ps: 5_000_000 }), ..up };
     let slow = LinkState { rate_ppm: 500_000, ..up };
     let slower = Spec { time_ps: after(Spec::DATA, 2) + Spec::DATA.len() * PS_PER_BYTE, ..crossed(Spec::DATA, 2) };
-    // One link at the least share of its rate, and one of the highest rate, at 0.8 ps a byte.
+    // One link has the minimum share of its rate, and one the maximum rate, at 0.8 ps per byte.
     let least = LinkState { rate_ppm: MIN_RATE_PPM, ..up };
     let len = Spec::DATA.len();
     let longest = Spec { time_ps: after(Spec::DATA, 2) + 999 * len * PS_PER_BYTE, ..crossed(Spec::DATA, 2) };
@@ -210,7 +211,7 @@ fn links() -> Vec<Case> {
     ]
 }
 
-/// Time behind `count` full frames at one port.
+/// Returns the frame after `count` full frames at one port.
 fn behind(spec: Spec, count: u64) -> Spec {
     let full = Spec { payload: Some(FULL), ..spec }.len();
     let time_ps = spec.time_ps + (count * full + spec.len()) * PS_PER_BYTE + LATENCY_PS;

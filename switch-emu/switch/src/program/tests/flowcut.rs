@@ -9,7 +9,8 @@ use spray_wire::{Ecn, Ports};
 
 const US: u64 = 1_000_000;
 
-/// Packets of some flows from leaf 0, and acknowledgements from leaf 1 that come later and later: some flows drain. Both engines agree frame by frame.
+/// Packets of some flows from leaf 0, and ACKs from leaf 1 with increasing delay: some flows drain.
+/// Both engines agree frame by frame.
 #[test]
 fn kernel_and_memory_agree_on_flowcuts() {
     //= docs/specs/switching.md#SWC-2 one implementation

@@ -1,17 +1,22 @@
-//! Structs passed by pointer in the objects have no padding: Linux 5.15 rejects uninitialised bytes of the stack.
+//! Structs passed by pointer in the objects have no padding: Linux 5.15 rejects uninitialised bytes
+//! of the stack.
 
 use super::super::object::{Compiled, STEER, SWITCH};
 use libbpf_rs::btf::types::{Array, Composite, Enum, Int, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
 
-/// Every struct of the objects' type information: the parameters of global functions, keys and values of maps.
+/// Checks every struct in the objects' type information: parameters of global functions, keys and
+/// values of maps.
 #[test]
 fn no_struct_of_the_objects_has_padding() {
     for Compiled { name, bytes } in [SWITCH, STEER] {
         let btf = Btf::from_raw(name, bytes).expect("an object").expect("type information in it");
         let structs: Vec<Composite<'_>> = btf.type_by_kind::<Composite<'_>>().filter(|ty| ty.is_struct).collect();
         let of = |name: &str| structs.iter().any(|ty| ty.name().is_some_and(|found| found == name));
-        assert!(name != "switch" || (of("Drain") && of("Frame")), "the type information lacks what functions take");
+        assert!(
+            name != "switch" || (of("Drain") && of("Frame")),
+            "the type information lacks the parameters of functions"
+        );
         for ty in structs {
             let members: usize = ty.iter().map(|member| size(btf.type_by_id(member.ty).expect("its type"))).sum();
             assert_eq!(members, ty.size(), "{name}: {:?} has padding", ty.name());

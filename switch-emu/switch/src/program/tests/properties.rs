@@ -1,4 +1,5 @@
-//! What holds for every frame: nothing panics, nothing is lost uncounted, what comes out parses.
+//! Properties of every frame: no panic, every lost frame is counted, and resulting frames are
+//! valid.
 
 use super::super::SwitchProgram;
 use super::Engine;
@@ -16,7 +17,7 @@ use spray_test_support::NativeSwitch;
 use spray_wire::{Ecn, Ports};
 use std::collections::{HashMap, HashSet};
 
-/// A frame of ours: any host, any port, times within 120 us in any order.
+/// Generates valid frames: any host, any port, times within 120 us in any order.
 fn ours() -> impl Strategy<Value = Vec<u8>> {
     let payload = prop_oneof![Just(None), (0..=3_000u16).prop_map(Some)];
     let parts = (any::<bool>(), 0..5u16, any::<u16>(), 0..70u8, any::<bool>(), 0..120_000_000u64, payload);
@@ -26,7 +27,7 @@ fn ours() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The same with a few bytes overwritten and the end cut off.
+/// Generates valid frames with a few bytes overwritten and the end cut off.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     (ours(), vec((0..160usize, any::<u8>()), 0..4), any::<prop::sample::Index>()).prop_map(|(mut frame, edits, cut)| {
         edits.into_iter().for_each(|(at, byte)| {
@@ -40,7 +41,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Links with everything that can go wrong.
+/// Returns a fabric with every impairment of links.
 fn lossy() -> Fabric {
     let mut fabric = fabric();
     uplinks(&mut fabric, START_PS + 10_000_000, LinkState { loss_ppm: 300_000, rate_ppm: 250_000, ..LinkState::UP });
@@ -66,16 +67,16 @@ proptest! {
         }
         let chassis = switch.chassis_counters();
         let at_ports: u64 = (0..fabric.ports.len()).map(|port| switch.counters(port).drops()).sum();
-        // One that is damaged may look as if it came back from its host.
+        // A damaged frame may look like one returned by its host.
         let shim = |frame: &&Vec<u8>| frame.first_chunk().and_then(Shim::read);
-        let came_back = frames.iter().filter_map(|frame| shim(&frame)).filter(|shim| shim.between).count();
-        prop_assert_eq!(chassis.frames, (frames.len() - came_back) as u64);
+        let returned = frames.iter().filter_map(|frame| shim(&frame)).filter(|shim| shim.between).count();
+        prop_assert_eq!(chassis.frames, (frames.len() - returned) as u64);
         prop_assert_eq!((chassis.passed, chassis.forwarded), (passed, sent));
         prop_assert_eq!(dropped, chassis.malformed + chassis.no_route + chassis.hop_limit + at_ports);
     }
 
     #[test]
-    fn what_comes_out_parses(frames in vec(ours(), 1..200)) {
+    fn resulting_frames_are_valid(frames in vec(ours(), 1..200)) {
         let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
         for frame in &frames {
             let (verdict, out) = switch.run(frame);
@@ -88,7 +89,7 @@ proptest! {
             prop_assert_eq!(after.trimmed, trimmed_len != 0);
             prop_assert_eq!(before.body, after.body);
             prop_assert!(after.trimmed || before.payload == after.payload);
-            // To the host under the same leaf there is only the last port, which the host emulates.
+            // To the host at the same leaf there is only the last port, which the host emulates.
             let hops = before.envelope.ttl - after.envelope.ttl;
             let [came_ps, left_ps] = [frame, &out].map(|frame| Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps);
             prop_assert!(left_ps >= came_ps + u64::from(hops) * LATENCY_PS);
@@ -97,24 +98,24 @@ proptest! {
     }
 
     #[test]
-    fn noise_never_panics(frames in vec(vec(any::<u8>(), 0..300), 1..50)) {
+    fn random_bytes_never_panic(frames in vec(vec(any::<u8>(), 0..300), 1..50)) {
         let switch = NativeSwitch::new(&ChassisSpec::whole(&fabric())).expect("a valid fabric");
         frames.iter().for_each(|frame| drop(switch.run(frame)));
     }
 
     //= docs/specs/switch.md#SW-8 random decisions
     #[test]
-    fn the_same_frames_have_the_same_fate(frames in vec(ours(), 1..100)) {
-        let fate = || {
+    fn the_same_frames_have_the_same_verdicts(frames in vec(ours(), 1..100)) {
+        let verdicts = || {
             let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
             frames.iter().map(|frame| switch.run(frame)).collect::<Vec<_>>()
         };
-        prop_assert_eq!(fate(), fate());
+        prop_assert_eq!(verdicts(), verdicts());
     }
 }
 
-/// The kernel and memory run one source: over a long disordered stream they must agree frame by frame, whatever scheme switches
-/// have.
+/// The kernel and memory run the same source: over a long disordered stream they must agree frame
+/// by frame, with every scheme.
 #[test]
 fn kernel_and_memory_agree() {
     //= docs/specs/switching.md#SWC-2 one implementation
@@ -127,9 +128,10 @@ fn kernel_and_memory_agree() {
         assert!(frames.iter().all(|frames| *frames > 0), "{scheme}: {frames:?}");
         taken.entry(verdicts).or_insert(scheme);
     }
-    // Schemes without effect would have the same verdicts. Here weights are equal, so `wcmp` is `ecmp` and `ofan-fib` is `ofan`; no spine has
-    // a choice, so `flowcut-switch` is `flowcut-ingress`; no flow is an elephant, so Reunion's are their bases. `ofan-shortest` is `ofan` where that
-    // happens to begin with the shortest queues.
+    // If a scheme had no effect, its verdicts would equal those of another. Here weights are equal,
+    // so `wcmp` is `ecmp` and `ofan-fib` is `ofan`; no spine has a choice, so `flowcut-switch` is
+    // `flowcut-ingress`; no flow is an elephant, so Reunion's are their bases. `ofan-shortest` is
+    // `ofan` if that happens to start with the shortest queues.
     let same = [Scheme::Wcmp, Scheme::OfanFib, Scheme::OfanShortest, Scheme::FlowcutSwitch];
     let is_different = |scheme: &Scheme| !same.contains(scheme) && scheme.reunion_base().is_none();
     let different: HashSet<_> =
@@ -154,11 +156,12 @@ fn kernel_and_memory_hash_alike() {
             taken.insert(verdicts);
         }
     }
-    // With one source host, few pairs of addresses may hash alike by several functions.
+    // With one source host, several functions may give few pairs of addresses the same hash.
     assert!(taken.len() > 12, "{}", taken.len());
 }
 
-/// Runs frames through the kernel and memory; returns how many took each of leaf 0's uplinks, and all verdicts.
+/// Runs frames through the kernel and memory; returns the number of frames on each of leaf 0's
+/// uplinks, and all verdicts.
 fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let bins = Scale::new(START_PS, 1_000_000, 200_000_000, 1, usize::MAX);
@@ -189,7 +192,7 @@ fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>)
     ([2, 3].map(|port| kernel.counters(port).expect("a port").frames), verdicts)
 }
 
-/// What is counted over time is what is counted in all.
+/// The sums over all bins equal the counters.
 //= docs/specs/switch.md#SW-24 sums over all bins
 fn check_samples(samples: &PortSamples, counters: &PortCounters) {
     let mut sum = samples.before;
@@ -200,7 +203,7 @@ fn check_samples(samples: &PortSamples, counters: &PortCounters) {
     assert_eq!(found, [bytes, queue_max, queued, marks, trims, counters.drops()]);
 }
 
-/// The stream was long enough to exercise the queue.
+/// Checks that the stream was long enough to fill the queue.
 fn check_marks(kernel: &SwitchProgram, ports: usize) {
     let all: Vec<_> = (0..ports).map(|port| kernel.counters(port).expect("a port")).collect();
     let total = |of: fn(&PortCounters) -> u64| all.iter().map(of).sum::<u64>();

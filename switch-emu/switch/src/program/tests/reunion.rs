@@ -6,10 +6,11 @@ use spray_test_support::NativeSwitch;
 use spray_wire::Ecn;
 
 const US: u64 = 1_000_000;
-/// Entropy values of mice, from this one on.
+/// The lowest entropy value of mice.
 const MICE: u16 = 50_000;
 
-/// Two elephants collide; acknowledgements carry the notification back, and one of them moves. Both engines agree frame by frame.
+/// Two elephants collide; ACKs carry the notification back, and one of the elephants is rerouted.
+/// Both engines agree frame by frame.
 //= docs/specs/reunion.md#REU-19 supported engines
 #[test]
 fn kernel_and_memory_agree_on_reroutes() {
@@ -40,7 +41,7 @@ fn kernel_and_memory_agree_on_reroutes() {
                 let run = kernel.test_run(&frame, ingress).unwrap_or_else(|error| panic!("{error}"));
                 assert_eq!(run, (verdict, native), "{scheme}, frame {step} at {ingress}");
             }
-            // An interval has 400 of them.
+            // An interval has 400 steps.
             if step % 400 == 399 {
                 shares.push(uplinks());
             }
@@ -49,16 +50,16 @@ fn kernel_and_memory_agree_on_reroutes() {
             assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
         }
         let last: Vec<u64> = shares[14].iter().zip(shares[13]).map(|(now, before)| now - before).collect();
-        assert!(last.iter().all(|frames| *frames > 120), "{scheme}: apart in the end: {last:?}");
-        // Other bases than ECMP may have them apart from the beginning.
+        assert!(last.iter().all(|frames| *frames > 120), "{scheme}: not separated at the end: {last:?}");
+        // Bases other than ECMP may have separated them from the start.
         let together = shares[0].iter().any(|frames| *frames < 40);
-        assert!(together || scheme != Scheme::Reunion, "{scheme}: together at first: {:?}", shares[0]);
+        assert!(together || scheme != Scheme::Reunion, "{scheme}: not together at the start: {:?}", shares[0]);
         let moved = kernel.counted().get("rerouted").expect("switches with Reunion");
-        assert!((u64::from(together)..8).contains(&moved), "{scheme}: {moved} flows moved");
+        assert!((u64::from(together)..8).contains(&moved), "{scheme}: {moved} flows rerouted");
     }
 }
 
-/// Packets of a flow from this host that its hash sends over the first uplink.
+/// Returns a packet of a flow from this host that its hash sends over the first uplink.
 fn colliding(host: u16) -> Spec {
     let over = |port: u16| {
         let packet = Spec { from: host, to: 2 + host, port, ..Spec::DATA };

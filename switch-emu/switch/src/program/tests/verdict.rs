@@ -1,4 +1,5 @@
-//! Single frames through the kernel's test run, which returns the action only: counters give the verdict.
+//! Single frames through the kernel's test run, which returns only the action: the verdict follows
+//! from the counters.
 
 use super::super::switch::SWITCH;
 use super::super::{ProgramError, SwitchProgram};
@@ -11,7 +12,8 @@ use spray_wire::Ports;
 use spray_wire::switch_view::{self, Parsed, address_words};
 
 impl SwitchProgram {
-    /// Runs one frame through the program as if it entered at `ingress`; nothing is sent. No other traffic may pass meanwhile.
+    /// Runs one frame through the program as if it entered at `ingress`; nothing is sent. There
+    /// must be no other traffic meanwhile.
     pub(super) fn test_run(&self, frame: &[u8], ingress: usize) -> Result<(Verdict, Vec<u8>), ProgramError> {
         self.prepare_test(ingress)?;
         let before = self.snapshot()?;
@@ -25,12 +27,13 @@ impl SwitchProgram {
         Ok((verdict(action, len, &before, &after, port)?, out))
     }
 
-    /// The port out of the chassis that counted a frame.
+    /// Returns the port out of the chassis that counted a frame.
     fn sent_by(&self, before: &Snapshot, after: &Snapshot) -> Option<usize> {
         self.external.iter().copied().find(|port| after.ports[*port].frames > before.ports[*port].frames)
     }
 
-    /// The port to the host that `frame` is for, which counts nothing here: the host emulates it.
+    /// Returns the port to the destination host of `frame`, which counts nothing here because the
+    /// host emulates it.
     fn handed_over(&self, frame: &[u8]) -> Option<usize> {
         let Parsed::Ours(headers) = switch_view::parse(frame.get(SHIM_BYTES..)?, Ports::DEFAULT) else { return None };
         let tables = &self.tables;

@@ -16,7 +16,7 @@ fn parse(topology: &str, workload: &str) -> Result<Scenario, Error> {
 const LEAVES: &str = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 4";
 
 #[test]
-fn partners_are_read_with_their_defaults() {
+fn partner_workloads_are_read_with_their_defaults() {
     let of = |workload: &str| match parse(LEAVES, workload).unwrap().workloads.remove(0).pattern {
         Pattern::PartnerAfterPartner(partners) => partners,
         other => panic!("{other:?}"),
@@ -45,7 +45,7 @@ fn partners_are_read_with_their_defaults() {
 }
 
 #[test]
-fn mistakes_about_partners_say_where_and_what_is_allowed() {
+fn errors_in_partner_workloads_have_a_position_and_the_allowed_values() {
     let one_leaf = "kind = \"graph\"
 hosts = [\"a\", \"b\"]
 switches = [\"s\"]
@@ -59,13 +59,13 @@ link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
         (LEAVES, "messages = 3\nsizes = \"hadoop\"\nstart_us = 2\nuntil_us = 2", "not after `start_us`"),
         (one_leaf, "messages = 3\nsizes = \"hadoop\"\ncross_leaf = true", "one leaf"),
     ];
-    for (topology, workload, says) in cases {
+    for (topology, workload, expected) in cases {
         let mistake = parse(topology, workload).unwrap_err();
-        assert!(mistake.message.contains(says), "{workload}: {mistake:?}");
+        assert!(mistake.message.contains(expected), "{workload}: {mistake:?}");
     }
 }
 
-/// A scenario with this text behind its topology of two leaves with four hosts each.
+/// A scenario with this text after its topology of two leaves with four hosts each.
 fn with(text: &str) -> Result<Scenario, Error> {
     Scenario::parse(Path::new("x.toml"), &format!("name = \"x\"\n[topology]\n{LEAVES}\n{text}\n"))
 }
@@ -88,7 +88,7 @@ fn one_workload_or_several_are_read() {
         panic!("{reduce:?}")
     };
     assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
-    // Those that are named first come first.
+    // Named hosts precede drawn ones.
     assert_eq!(incast.hosts, Some(vec![7, 4, 5, 6]));
     assert_eq!((incast.parts[0].name.as_str(), incast.parts[0].ppm), ("new", 500_000));
     assert_eq!((incast.own.dscp, incast.parts[0].own.dscp), (None, Some(18)));
@@ -97,7 +97,7 @@ fn one_workload_or_several_are_read() {
 }
 
 #[test]
-fn an_assignment_reaches_a_workload_that_stands_alone_and_one_of_several() {
+fn an_assignment_changes_a_single_workload_and_one_of_several() {
     let mut document = Document::parse(
         Path::new("x.toml"),
         &format!("name = \"x\"\n[topology]\n{LEAVES}\n[workload]\nkind = \"tornado\"\nbytes = 9"),
@@ -112,10 +112,10 @@ fn an_assignment_reaches_a_workload_that_stands_alone_and_one_of_several() {
 }
 
 #[test]
-fn mistakes_about_workloads_say_where_and_what_is_allowed() {
+fn errors_in_workloads_have_a_position_and_the_allowed_values() {
     let reduce = |more: &str| format!("[[workload]]\nkind = \"all-reduce\"\nbytes = 80\n{more}");
     let poisson = |more: &str| format!("[workload]\nkind = \"poisson\"\nload = 0.5\n{more}");
-    // The text, a part of the line that the message names, and a part of the message.
+    // The text, a part of the line at which the error is reported, and a part of the message.
     let cases = [
         (format!("{0}\n{0}", reduce("")), "[[workload]]", "two workloads are called `all-reduce`"),
         (reduce("name = \"a b\""), "name", "allowed: letters"),
@@ -164,9 +164,9 @@ fn mistakes_about_workloads_say_where_and_what_is_allowed() {
         (poisson("sizes = \"hadoop\"\nuntil_us = 1000000"), "until_us", "messages arrive; allowed: at most 300000"),
         (poisson("sizes = \"hadoop\"\nuntil_us = 0.001"), "until_us", "allowed: at least one"),
     ];
-    for (text, at, says) in cases {
+    for (text, at, expected) in cases {
         let mistake = with(&text).unwrap_err();
-        assert!(mistake.message.contains(says), "{text}: {mistake:?}");
+        assert!(mistake.message.contains(expected), "{text}: {mistake:?}");
         let line: usize = mistake.location.split(':').nth(1).unwrap().parse().unwrap();
         // The text stands behind six lines.
         assert!(text.lines().nth(line - 7).unwrap().contains(at), "{text}: {mistake:?}");

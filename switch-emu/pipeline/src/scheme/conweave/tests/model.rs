@@ -1,11 +1,12 @@
-//! The paper's rules for one flow, step by step, with a record for each end: what the switch's tables must agree with.
+//! The paper's rules for one flow, step by step, with a record at each end, as a reference for the
+//! switch's tables.
 
 use std::vec;
 use std::vec::Vec;
 
 use super::{Kind, Settings};
 
-/// A packet's header, with epochs from 1 on.
+/// The header of a packet, with epochs starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
@@ -15,7 +16,7 @@ pub(super) struct Header {
     pub(super) tail_ps: u64,
 }
 
-/// The record of the source switch.
+/// The record at the source switch.
 #[derive(Debug)]
 pub(super) struct Source {
     settings: Settings,
@@ -50,7 +51,7 @@ impl Source {
         Header { kind, rerouted, epoch: self.epoch, sent_ps: now_ps, tail_ps: self.tail_ps }
     }
 
-    pub(super) fn hear(&mut self, now_ps: u64, kind: Kind, epoch: u64) {
+    pub(super) fn on_notice(&mut self, now_ps: u64, kind: Kind, epoch: u64) {
         let fits = match kind {
             Kind::Reply => !self.rerouted && self.deadline_ps.is_some_and(|deadline_ps| now_ps < deadline_ps),
             Kind::Clear => self.rerouted,
@@ -62,14 +63,14 @@ impl Source {
     }
 }
 
-/// The record of the destination switch; packets are named by numbers.
+/// The record at the destination switch; packets are identified by numbers.
 #[derive(Debug)]
 pub(super) struct Destination {
     settings: Settings,
     last_ps: Option<u64>,
     epoch: u64,
     tail_passed: bool,
-    /// When the last packet of the old path was sent and came, in this epoch.
+    /// When the last packet of the old path was sent and when it arrived, in this epoch.
     old_ps: Option<(u64, u64)>,
     tail_ps: u64,
     held: Vec<u32>,
@@ -82,7 +83,7 @@ impl Destination {
         Self { settings, last_ps: None, epoch: 0, tail_passed: false, old_ps: None, tail_ps: 0, held, resume_ps: None }
     }
 
-    /// Takes a packet; what then goes to the host, in this order.
+    /// Handles an arriving packet; returns the packets passed to the host, in order.
     pub(super) fn arrive(&mut self, now_ps: u64, number: u32, header: &Header) -> Vec<u32> {
         let inactive = self.last_ps.is_none_or(|last_ps| now_ps > last_ps + self.settings.inactive_ps);
         let begins = inactive && self.held.is_empty();
@@ -132,7 +133,7 @@ impl Destination {
         out
     }
 
-    /// The time of the queue has come; what goes to the host.
+    /// Handles the expiry of the queue; returns the packets passed to the host.
     pub(super) fn resume(&mut self) -> Vec<u32> {
         (self.tail_passed, self.resume_ps) = (true, None);
         std::mem::take(&mut self.held)

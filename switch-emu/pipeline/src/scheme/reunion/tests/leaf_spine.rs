@@ -1,4 +1,4 @@
-//! A leaf-spine network for tests of Reunion.
+//! A leaf-spine network for the tests of Reunion.
 
 use spray_wire::switch_view::PacketFields;
 use std::vec::Vec;
@@ -13,11 +13,11 @@ use crate::scheme::reunion::links;
 use crate::scheme::reunion::memory::Memory;
 use crate::scheme::reunion::regions::single;
 use crate::scheme::reunion::{Here, poll};
-use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, Way};
+use crate::scheme::tests::chassis::{Chassis, FRAME, FramePath, SETTINGS};
 use crate::scheme::{Arrival, Counted, Scheme};
 use crate::trail::Trail;
 
-/// Frames say nothing of packets.
+/// Fields of frames without a packet.
 pub(super) const NONE: PacketFields = PacketFields { number: 0, stamp_ps: 0, hops: 0, is_ack: false };
 pub(super) const INTERVAL_PS: u64 = SETTINGS.interval_ps;
 const PLAIN: Frame = Frame { checksum: 0, len: 1_000, ..FRAME };
@@ -38,18 +38,18 @@ impl Chassis {
         Memory::of(self, config).unwrap()
     }
 
-    /// The frame of the trail at a switch, on its way to `host`.
+    /// Returns the frame of the trail at a switch, with the destination `host`.
     pub(super) fn here(&self, t_ps: u64, switch: u32, host: u32) -> Here<'_, Self> {
         Here::new(self, &self.switches[switch as usize], &Frame { time_ps: t_ps, switch, ..PLAIN }, host).unwrap()
     }
 
-    /// What a switch has done.
+    /// Returns the counters of a switch.
     pub(super) fn counts(&self, switch: u32) -> Counted {
         let switch = &self.switches[switch as usize];
         Counted::of([(switch, None)].into_iter(), &|word| self.words[word as usize].get())
     }
 
-    /// The path that switch 0 finds in its second interval for this flow to host 12.
+    /// Returns the path that switch 0 finds in its second interval for this flow to host 12.
     pub(super) fn find(&self, flow: u32) -> Option<u32> {
         self.memory(0).word(single::INTERVAL).unwrap().set(2);
         self.trail.begin(0, false, &Key { addresses: 0, ports: flow, label: 0 }, &NONE);
@@ -57,7 +57,7 @@ impl Chassis {
         links::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 })
     }
 
-    /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.
+    /// Sends a frame of data or a reply; returns its spine and its final note.
     pub(super) fn send(&self, t_ps: u64, flow: u32, src: u32, dst: u32, kind: Kind) -> (Option<u32>, ReunionNote) {
         let key = Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 };
         let leaf = self.leaf(src);
@@ -67,18 +67,18 @@ impl Chassis {
 
     fn take(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, ReunionNote) {
         let frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..PLAIN };
-        let Way { spine, note, .. } = self.go(frame, dst).unwrap();
+        let FramePath { spine, note, .. } = self.cross(frame, dst).unwrap();
         (spine, ReunionNote::unpack(note))
     }
 
-    /// The flow's name in tables.
+    /// Returns the identifier of a flow in tables.
     pub(super) fn name(flow: u32, src: u32, dst: u32) -> u64 {
         let trail: Trail = Trail::default();
         trail.begin(0, false, &Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 }, &NONE);
         trail.flow()
     }
 
-    /// A flow that takes this spine from this leaf by its hash.
+    /// Returns a flow that the hash of this leaf assigns to this spine.
     pub(super) fn flow_over(&self, spine: u32, src: u32, dst: u32) -> u32 {
         (1..).find(|flow| self.hashed(*flow, src, dst) == spine).unwrap()
     }

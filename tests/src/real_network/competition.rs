@@ -1,4 +1,5 @@
-//! A transfer of `spray send` beside the kernel's TCP, over the same routers: who gets how much.
+//! A transfer of `spray send` in competition with the kernel's TCP over the same routers, and the
+//! rates of both.
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 use std::io::{Read, Write};
@@ -15,95 +16,103 @@ use spray_switch::RunError;
 
 use super::{CUBIC, Ended, Kernel, Transfer, by_kernel, by_spray, connection};
 
-/// Who transfers beside them.
+/// The transfer that competes with them.
 #[derive(Clone, Copy, Debug)]
-pub enum Guest<'a> {
-    /// `spray send`, the command at this path.
+pub enum Candidate<'a> {
+    /// `spray send`, with the path of the command.
     Spray(&'a Path),
-    /// In its place, one connection of the kernel's TCP over each spine, with the kernel's default of congestion control.
+    /// For comparison, one kernel TCP connection over each spine, with the kernel's default
+    /// congestion control.
     Tcp,
 }
 
-/// The TCP connections that a transfer meets.
+/// The TCP connections with which a transfer competes.
 #[derive(Clone, Copy, Debug)]
-pub struct Rivals<'a> {
-    /// How many go over each spine.
+pub struct CompetingFlows<'a> {
+    /// The number of connections over each spine.
     pub each: usize,
-    /// Their congestion control, as the kernel names it.
+    /// Their congestion control, by the kernel's name.
     pub control: &'a str,
     /// Whether they negotiate ECN.
     pub ecn: bool,
 }
 
-/// What everybody got, in Mb/s of payload.
+/// The payload rates of all connections, in Mb/s.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    /// Each rival before the transfer, together with the others.
+    /// The rate of each competing flow before the transfer, with the others.
     pub alone: Vec<f64>,
-    /// Each rival during the transfer.
-    pub beside: Vec<f64>,
-    /// The transfer; `None` when it did not end well.
+    /// The rate of each competing flow during the transfer.
+    pub during: Vec<f64>,
+    /// The rate of the transfer; `None` if it failed.
     pub ours: Option<f64>,
-    /// Connections that make the transfer: one of `spray send`, or one of TCP over each spine.
+    /// The number of connections of the transfer: one of `spray send`, or one of TCP over each
+    /// spine.
     pub connections: usize,
-    /// What the guest printed.
-    pub said: String,
+    /// The output of the transfer.
+    pub output: String,
 }
 
 impl Shares {
-    /// Jain's index of fairness among all connections, from 1 / n to 1.
+    /// Returns Jain's index of fairness among all connections, from 1 / n to 1.
     pub fn jain(&self) -> f64 {
         jain(&self.all())
     }
 
-    /// What the connection with the least has of a fair share: as much for each, of what the rivals had before the transfer.
+    /// Returns the minimum share of a connection relative to a fair share, which is an equal part
+    /// of the competing flows' total rate before the transfer.
     pub fn least(&self) -> f64 {
         let all = self.all();
         let fair = self.alone.iter().sum::<f64>() / all.len() as f64;
         all.into_iter().fold(f64::INFINITY, f64::min) / fair
     }
 
-    /// What each connection had, those of the transfer alike.
+    /// Returns the rate of each connection; those of the transfer are equal.
     fn all(&self) -> Vec<f64> {
         let own = self.ours.unwrap_or(0.0) / self.connections as f64;
-        self.beside.iter().copied().chain(std::iter::repeat_n(own, self.connections)).collect()
+        self.during.iter().copied().chain(std::iter::repeat_n(own, self.connections)).collect()
     }
 }
 
-/// Jain's index of fairness of these shares, from 1 / n to 1.
+/// Returns Jain's index of fairness of these rates, from 1 / n to 1.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     sum * sum / (shares.len() as f64 * squares.max(f64::MIN_POSITIVE))
 }
 
-/// Rivals share the network before they are measured.
+/// The time before the competing flows are measured, in which their rates converge.
 const SETTLING: Duration = Duration::from_secs(1);
 const ALONE: Duration = Duration::from_secs(2);
 
-/// The address of the receiving host for packets over a spine.
+/// Returns the address of the receiving host for packets over a spine.
 fn over(routers: &Routers, spine: usize) -> Result<Ipv4Addr, RunError> {
     let number = 1 + spine as u8;
     routers.pin(number, spine)?;
     Ok(Routers::address(1, number))
 }
 
-/// Transfers the file at `path` beside TCP connections that send all the time.
+/// Transfers the file at `path` in competition with TCP connections that send continuously.
 ///
 /// # Errors
-/// When the routers cannot be changed, a connection is refused, or a program does not start.
-pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<'_>) -> Result<Shares, RunError> {
+/// If the routers cannot be changed, a connection is refused, or a program does not start.
+pub fn compete(
+    routers: &Routers,
+    candidate: Candidate<'_>,
+    path: &Path,
+    competing: &CompetingFlows<'_>,
+) -> Result<Shares, RunError> {
     let failed = |error| RunError::io("a connection of the kernel's", error);
     routers.heal()?;
-    // 2 is the kernel's default: it takes ECN where the other side asks for it.
-    let ecn = if rivals.ecn { "1" } else { "2" };
+    // 2 is the kernel's default: ECN is accepted if the other side requests it.
+    let ecn = if competing.ecn { "1" } else { "2" };
     for side in [0, 1] {
         routers.run_in(side, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn))?.map_err(failed)?;
     }
     let to: Vec<_> = (0..Routers::SPINES).map(|spine| over(routers, spine)).collect::<Result<_, _>>()?;
-    let streams: Vec<[Socket; 2]> = (0..rivals.each * to.len())
+    let streams: Vec<[Socket; 2]> = (0..competing.each * to.len())
         .map(|number| {
             let [stream, accepted, _] = connection(routers, Protocol::TCP, to[number % to.len()])?;
-            stream.set_tcp_congestion(rivals.control.as_bytes()).map_err(failed)?;
+            stream.set_tcp_congestion(competing.control.as_bytes()).map_err(failed)?;
             Ok([stream, accepted])
         })
         .collect::<Result<_, RunError>>()?;
@@ -122,19 +131,21 @@ pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<
         std::thread::sleep(ALONE);
         let alone = rates(&before, since);
         let (mut before, mut since) = (count(), Instant::now());
-        let done = match guest {
-            Guest::Spray(spray) => by_spray(routers, spray, path, &[], || (before, since) = (count(), Instant::now())),
-            Guest::Tcp => by_connections(routers, path, &to),
+        let done = match candidate {
+            Candidate::Spray(spray) => {
+                by_spray(routers, spray, path, &[], || (before, since) = (count(), Instant::now()))
+            }
+            Candidate::Tcp => by_connections(routers, path, &to),
         };
-        let beside = rates(&before, since);
+        let during = rates(&before, since);
         drop(ended);
         let done = done?;
-        let connections = if matches!(guest, Guest::Spray(_)) { 1 } else { to.len() };
-        Ok(Shares { alone, beside, ours: done.mbps, connections, said: done.said })
+        let connections = if matches!(candidate, Candidate::Spray(_)) { 1 } else { to.len() };
+        Ok(Shares { alone, during, ours: done.mbps, connections, output: done.output })
     })
 }
 
-/// Transfers as many bytes as the file at `path` has, in equal parts to each of these addresses.
+/// Transfers the number of bytes of the file at `path`, in equal parts to each of these addresses.
 fn by_connections(routers: &Routers, path: &Path, to: &[Ipv4Addr]) -> Result<Transfer, RunError> {
     let bytes = std::fs::metadata(path).map_err(|error| RunError::io("reading the file", error))?.len();
     let part = bytes / to.len() as u64;
@@ -144,11 +155,11 @@ fn by_connections(routers: &Routers, path: &Path, to: &[Ipv4Addr]) -> Result<Tra
         let join = |part: ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let done: Vec<Transfer> = parts.into_iter().map(join).collect::<Result<_, _>>()?;
         let mbps = done.iter().map(|part| part.mbps).sum::<Option<f64>>();
-        Ok(Transfer { mbps, said: format!("{done:?}") })
+        Ok(Transfer { mbps, output: format!("{done:?}") })
     })
 }
 
-/// Sends all the time until the end, and counts what arrives.
+/// Sends continuously until the end, and counts the received bytes.
 fn carry<'scope>(
     scope: &'scope Scope<'scope, '_>,
     [mut from, mut to]: [Socket; 2],
@@ -174,16 +185,16 @@ mod tests {
 
     #[test]
     fn shares_count_connections() {
-        let four = |ours, beside: &[f64]| Shares {
+        let four = |ours, during: &[f64]| Shares {
             ours: Some(ours),
             alone: vec![200.0; 4],
-            beside: beside.to_vec(),
+            during: during.to_vec(),
             connections: 4,
             ..Shares::default()
         };
         let even = four(400.0, &[100.0; 4]);
         assert_eq!((even.jain(), even.least()), (1.0, 1.0));
-        // Four have 100, four nothing.
+        // Four connections have a rate of 100, four of 0.
         assert_eq!((four(400.0, &[0.0; 4]).jain(), four(400.0, &[0.0; 4]).least()), (0.5, 0.0));
         assert_eq!(Shares { ours: None, ..four(0.0, &[100.0; 4]) }.jain(), 0.5);
         let one = Shares { connections: 1, ..four(80.0, &[180.0; 4]) };
