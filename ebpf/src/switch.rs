@@ -18,7 +18,7 @@ use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Crossing};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::deployment::{Attachment, Cable, EXPIRED, Side, TICKET_BYTES, Ticket, since_ps};
+use spray_pipeline::deployment::{Attachment, MacRewrite, TTL_EXPIRED, Dest, DELAY_HEADER_BYTES, DelayHeader, elapsed_ps};
 use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
@@ -73,7 +73,7 @@ static HOLDERS: XskMap<1> = XskMap::new();
 
 /// MAC addresses of routed frames, by port.
 #[btf_map(name = "cables")]
-static CABLES: Array<Cable, 1> = Array::new();
+static CABLES: Array<MacRewrite, 1> = Array::new();
 
 /// By port, in a deployed fabric.
 #[btf_map(name = "impairments")]
@@ -113,7 +113,7 @@ static mut ORIGIN_NS: u64 = 0;
 #[inline(always)]
 fn now_ps() -> u64 {
     // SAFETY: a helper without arguments, and an aligned word that only the loader writes.
-    unsafe { since_ps((&raw const ORIGIN_NS).read_volatile(), bpf_ktime_get_ns()) }
+    unsafe { elapsed_ps((&raw const ORIGIN_NS).read_volatile(), bpf_ktime_get_ns()) }
 }
 
 /// The maps as the pipeline's tables.
@@ -416,10 +416,10 @@ pub fn deployed(context: XdpContext) -> u32 {
     let attachment = || unsafe { ATTACHMENTS.get(ingress_ifindex(&context)) };
     let mut packet = XdpPacket::<0>(&context);
     let Some(here) = attachment() else { return XDP_PASS };
-    match here.side(&Maps, &packet) {
-        Side::Fabric => {}
-        Side::Kernel => return XDP_PASS,
-        Side::Bridge => return hand_over(&context, BRIDGED),
+    match here.dest(&Maps, &packet) {
+        Dest::Fabric => {}
+        Dest::Kernel => return XDP_PASS,
+        Dest::Bridge => return redirect_to_socket(&context, BRIDGED),
     }
     let routed = here.routes(&packet);
     if let Some(impaired) = IMPAIRED.get_ptr_mut(0) {
@@ -427,7 +427,7 @@ pub fn deployed(context: XdpContext) -> u32 {
         unsafe { *impaired = Impaired::default() };
     }
     // Looked up at each use: a kept value would take room on the small stack.
-    let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.own));
+    let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.host_link));
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
     match verdict {
         Verdict::Redirect { port, trimmed_len } => {
@@ -437,44 +437,44 @@ pub fn deployed(context: XdpContext) -> u32 {
             if routed && CABLES.get(port).is_none_or(|cable| cable.write(&mut packet).is_none()) {
                 return XDP_DROP;
             }
-            let Impaired { late_ns, effects, .. } = IMPAIRED.get(0).copied().unwrap_or_default();
-            if effects == 0 && attachment().is_some_and(|attachment| attachment.at_once != 0) {
+            let Impaired { late_ns, flags, .. } = IMPAIRED.get(0).copied().unwrap_or_default();
+            if flags == 0 && attachment().is_some_and(|attachment| attachment.undelayed != 0) {
                 return redirect(&context, port, 0);
             }
-            hand_over(&context, Ticket { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, effects })
+            redirect_to_socket(&context, DelayHeader { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, flags })
         }
         //= docs/specs/switch.md#SW-30 TTL expiry
-        Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.given == 0) => {
-            hand_over(&context, Ticket { due_ps, port, effects: EXPIRED })
+        Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.external == 0) => {
+            redirect_to_socket(&context, DelayHeader { due_ps, port, flags: TTL_EXPIRED })
         }
         Verdict::Expired { .. } => XDP_DROP,
         // No frame is emulated, so that none is returned.
         Verdict::Drop(_) | Verdict::Return { .. } => XDP_DROP,
-        Verdict::Pass => match attachment().map(|attachment| attachment.side_of_unknown(&packet)) {
-            Some(Side::Bridge) => hand_over(&context, BRIDGED),
+        Verdict::Pass => match attachment().map(|attachment| attachment.dest_of_unknown(&packet)) {
+            Some(Dest::Bridge) => redirect_to_socket(&context, BRIDGED),
             _ => XDP_PASS,
         },
     }
 }
 
-/// The ticket of frames for the bridge.
-const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT, effects: 0 };
+/// The header of frames for the bridge.
+const BRIDGED: DelayHeader = DelayHeader { due_ps: 0, port: NO_PORT, flags: 0 };
 
 /// Redirects a frame to the socket of its interface and queue.
 #[inline(always)]
-fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
+fn redirect_to_socket(context: &XdpContext, header: DelayHeader) -> u32 {
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
-    if unsafe { bpf_xdp_adjust_head(context.ctx, -(TICKET_BYTES as i32)) } != 0 {
+    if unsafe { bpf_xdp_adjust_head(context.ctx, -(DELAY_HEADER_BYTES as i32)) } != 0 {
         return XDP_ABORTED;
     }
     let mut packet = XdpPacket::<0>(context);
     let Some(head) = packet.head_mut() else { return XDP_ABORTED };
-    ticket.write(head);
+    header.write(head);
     // SAFETY: as in `deployed`.
     let Some(attachment) = (unsafe { ATTACHMENTS.get(ingress_ifindex(context)) }) else { return XDP_DROP };
     // SAFETY: the context is the kernel's.
     let queue = unsafe { (*context.ctx).rx_queue_index };
-    HOLDERS.redirect(attachment.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
+    HOLDERS.redirect(attachment.socket + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
 /// Redirected frames that drivers dropped.

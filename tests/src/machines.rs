@@ -123,7 +123,7 @@ impl Machines {
             let interfaces = self.interfaces();
             !interfaces.contains("xdp") && !interfaces.contains("promiscuity 1")
         });
-        assert!(!spray_switch::control(&self.name).exists());
+        assert!(!spray_switch::control_socket(&self.name).exists());
     }
 
     /// Removes the switches; the machine is as it was. Returns the report.

@@ -110,7 +110,7 @@ fn a_fabric_that_is_killed_while_it_sets_up_leaves_nothing_after_clean() {
     let name = format!("early-{}", std::process::id());
     let mut command = spray();
     command.arg("up").arg(scenarios().join("pod.toml")).args(["--name", &name, "-q"]);
-    killed(command, PATIENCE, || assert!(!spray_switch::control(&name).exists()));
+    killed(command, PATIENCE, || assert!(!spray_switch::control_socket(&name).exists()));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use spray_tools::{info, say};
 use self::cache::{Cache, CacheWriter, refused};
 use crate::lab::args;
 use crate::lab::campaign::{COMMIT, VERSION};
-use crate::lab::folder::{self, Writes};
+use crate::lab::folder::{self, LockScope};
 use crate::lab::runs::{Part, Runs};
 use crate::lab::sim::args::cores;
 
@@ -37,7 +37,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let out = folder::location(arguments.out.as_deref(), "figures");
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let threads = arguments.threads.map_or_else(cores, usize::from);
-    let _held = folder::hold(&out, if arguments.part.is_some() { Writes::Part } else { Writes::All })?;
+    let _lock = folder::lock(&out, if arguments.part.is_some() { LockScope::Part } else { LockScope::All })?;
     let before = match &arguments.markdown {
         Some(file) if file.exists() => read_file(file, MAX_SETTINGS_BYTES).map_err(|error| refused(file, &error))?,
         _ => String::new(),
@@ -47,7 +47,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let able: Vec<&Figure> = wanted.iter().filter(|figure| figure.not_shown.is_none() && !has_full(figure)).collect();
     let (done, runs, all) = run(&able, scale, arguments.part, &out, threads)?;
     if let Some(part) = arguments.part {
-        return part.say(&out, done, runs, all);
+        return part.report(&out, done, runs, all);
     }
     // Other figures in the folder remain in its tables and pages.
     let (names, mut all) = (wanted.iter().map(|figure| figure.id.clone()).collect::<Vec<_>>(), figures::all());
@@ -146,11 +146,11 @@ fn run(
         let title = format!("{}: {}", figures[at].id, plans[at].title(run));
         let made = plans[at].run(run).map_err(|error| Failure::failed(format!("{title}: {error}")))?;
         writers[at].lock().unwrap_or_else(PoisonError::into_inner).write(key(number), made)?;
-        runs.show.end(&title, &format!("{:.1} s", begun.elapsed().as_secs_f64()));
-        runs.show.count();
+        runs.display.end(&title, &format!("{:.1} s", begun.elapsed().as_secs_f64()));
+        runs.display.count();
         Ok(())
     })?;
-    Ok((runs.show.done(), mine.len(), all))
+    Ok((runs.display.done(), mine.len(), all))
 }
 
 /// Returns the results of a figure in the folder, at full size if available.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use spray_capture::Shared;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
-use spray_switch::{Between, FabricSpec, Lent, MAX_CABLES, RunError};
+use spray_switch::{ExternalInterfaces, ExternalNetns, FabricSpec, MAX_CABLES, RunError};
 use spray_testbed::{Dilation, Happened, Subject, Testbed, TestbedOutcome, TestbedSpec};
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
@@ -49,29 +49,29 @@ impl Engine for Xdp {
 }
 
 /// Sets up a scenario's hosts, links and switches for external traffic, without its workload and
-/// failures. Hosts use the `lent` namespaces; with `between`, only switches are created, between
+/// failures. Hosts use the `external` namespaces; with `interfaces`, only switches are created, between
 /// existing interfaces.
 ///
 /// # Errors
 /// When the scenario, the privileges or the kernel do not permit it; everything is removed then.
 pub fn deploy(
     scenario: &Scenario,
-    lent: &[Lent],
-    between: Option<Between<'_>>,
+    external: &[ExternalNetns],
+    interfaces: Option<ExternalInterfaces<'_>>,
 ) -> Result<spray_switch::Deployment, EngineError> {
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
     let spec = fabric(scenario, &queue, &[], scenario.seed);
-    let parts = match between {
-        Some(Between { node: Some(_), .. }) => Some("--node"),
+    let parts = match interfaces {
+        Some(ExternalInterfaces { node: Some(_), .. }) => Some("--node"),
         _ if spec.per_switch => Some(PER_SWITCH),
         _ => None,
     };
     parts.map_or(Ok(()), |what| check_bare_parts(scenario, what)).map_err(RunError::Unsupported)?;
-    Ok(match between {
-        None => spray_switch::Deployment::new(&spec, scenario.convergence_ps, lent)?,
-        Some(between) => spray_switch::Deployment::between(&spec, scenario.convergence_ps, between)?,
+    Ok(match interfaces {
+        None => spray_switch::Deployment::new(&spec, scenario.convergence_ps, external)?,
+        Some(interfaces) => spray_switch::Deployment::on_interfaces(&spec, scenario.convergence_ps, interfaces)?,
     })
 }
 

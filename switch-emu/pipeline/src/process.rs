@@ -5,7 +5,7 @@ use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
 
 use crate::config::{HOST, MAX_HOPS};
 use crate::counters::ChassisCounters;
-use crate::deployment::{KERNEL, NOBODY};
+use crate::deployment::{KERNEL, NO_HOST};
 use crate::frame::{self, Frame};
 use crate::scheme::{NO_PORT, Scheme};
 use crate::shim::{Shim, Shimmed, with_shim};
@@ -103,7 +103,7 @@ pub fn process_any<T: Stages>(
             None => return (pass(chassis), 0),
         },
     };
-    if tables.host(&headers.destination).unwrap_or(NOBODY) >= KERNEL {
+    if tables.host(&headers.destination).unwrap_or(NO_HOST) >= KERNEL {
         return (pass(chassis), 0);
     }
     let (verdict, after) = carry(tables, packet, &headers, Shim::default(), How { foreign, routed }, entry, now_ps);
@@ -134,7 +134,7 @@ fn carry<T: Stages>(
     let Some(chassis) = tables.chassis() else { return (Verdict::Pass, shim) };
     // Before the frame, as the kernel's stack has no room for both. A number, not an `Option`,
     // whose unwritten payload the verifier would reject.
-    let host = tables.host(&headers.destination).unwrap_or(NOBODY);
+    let host = tables.host(&headers.destination).unwrap_or(NO_HOST);
     let mut frame = Frame::new(headers, shim, now_ps);
     if !how.routed {
         frame.ttl = u8::MAX;
@@ -161,7 +161,7 @@ fn carry<T: Stages>(
             remembers = true;
         }
     }
-    let outcome = if host == NOBODY { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, remembers) };
+    let outcome = if host == NO_HOST { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, remembers) };
     match outcome {
         Ok(port) => {
             if !how.routed {

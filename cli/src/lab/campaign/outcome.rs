@@ -11,9 +11,9 @@ use spray_tools::{note, say};
 
 use super::Campaign;
 use super::plan::{self, Job, Planned};
-use crate::lab::fit;
-use crate::lab::folder::{self, Writes};
+use crate::lab::folder::{self, LockScope};
 use crate::lab::runs::Part;
+use crate::lab::wide_tables::print_tables;
 
 /// A run that has ended, with its results or the reason of its failure.
 pub type Ended = (Job, Result<Finished, String>);
@@ -29,9 +29,9 @@ impl Campaign {
         let summaries = [own.as_slice(), &earlier].concat();
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
         speed(&own);
-        fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
+        print_tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
         if let Some(table) = results::workload_table(&summaries) {
-            fit::tables(&table);
+            print_tables(&table);
         }
         let (overview, failures) = (self.overview(&out), self.failures(&ended));
         say!("results   {}", out.display());
@@ -78,7 +78,7 @@ impl Campaign {
     /// Runs everything that is not done, writing results immediately. Returns them in plan order.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
-        let mut failed = self.work(&plan, out, Writes::All)?;
+        let mut failed = self.work(&plan, out, LockScope::All)?;
         let end = |(number, planned): (usize, &Planned)| {
             let run = match failed.remove(&number) {
                 Some(why) => Err(why),
@@ -94,8 +94,8 @@ impl Campaign {
         let plan = self.plan(out)?;
         let all = plan.len();
         let mine = part.share(plan);
-        let failed = self.work(&mine, out, Writes::Part)?;
-        part.say(out, mine.len() - failed.len(), mine.len(), all)?;
+        let failed = self.work(&mine, out, LockScope::Part)?;
+        part.report(out, mine.len() - failed.len(), mine.len(), all)?;
         match failed.values().next() {
             None => Ok(()),
             Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),

@@ -21,7 +21,7 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::places::{self, HALF_OPEN, Party};
 use crate::progress::{Progress, now};
-use crate::say::manner;
+use crate::say::output_options;
 use crate::session::{DeviceInfo, End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
@@ -51,7 +51,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         Some(named) => Out::new(named, arguments.keep)?,
         None => check_default().and_then(|()| Out::new(DEFAULT.as_ref(), arguments.keep))?,
     };
-    if out.is_stdout() && manner().json {
+    if out.is_stdout() && output_options().json {
         return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
     }
     let path = PathOptions::new(&arguments.overrides)?;

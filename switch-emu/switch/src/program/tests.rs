@@ -212,6 +212,6 @@ fn cost_per_hop() {
     let redirect = bench.redirect(REPEAT).unwrap_or_else(|error| panic!("{error}"));
     let hops = [1, HopBench::HOPS].map(|hops| bench.switch(hops, REPEAT).unwrap_or_else(|error| panic!("{error}")));
     println!("a redirect {redirect:?}, one hop {:?}, {} hops {:?}", hops[0], HopBench::HOPS, hops[1]);
-    let disorder = bench.disorder(HopBench::HOPS, REPEAT).unwrap_or_else(|error| panic!("{error}"));
+    let disorder = bench.out_of_order(HopBench::HOPS, REPEAT).unwrap_or_else(|error| panic!("{error}"));
     println!("out of order {disorder:?}");
 }
