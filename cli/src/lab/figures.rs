@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use spray_experiments::figures::{self, Claim, Count, Figure, Plan, Scale, Shown};
+use spray_experiments::figures::{self, Claim, Count, Figure, FigureResults, Plan, Scale};
 use spray_experiments::results;
 use spray_settings::{MAX_SETTINGS_BYTES, did_you_mean, read_file};
 use spray_tools::failure::{Failure, Outcome};
@@ -54,22 +54,22 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
     let cache = Cache::load(&out)?;
     let with_results = |figure: Figure| {
-        let shown = shown(&cache, &figure);
-        (figure, shown)
+        let results = results(&cache, &figure);
+        (figure, results)
     };
     let all: Vec<_> = all.into_iter().map(with_results).collect();
     results::write_figures(&out, &all).map_err(Failure::failed)?;
     let own: Vec<_> = all.iter().filter(|(figure, _)| names.contains(&figure.id)).collect();
-    own.iter().for_each(|(figure, shown)| print_counts(figure, shown.as_ref()));
-    if let [(figure, shown)] = own.as_slice() {
-        print(figure, shown.as_ref());
+    own.iter().for_each(|(figure, results)| print_counts(figure, results.as_ref()));
+    if let [(figure, results)] = own.as_slice() {
+        print(figure, results.as_ref());
     }
     if let Some(file) = &arguments.markdown {
         fs::write(file, document(&before, &own, &all)).map_err(|error| refused(file, &error))?;
         say!("document  {}", file.display());
     }
     let (values, report) = (out.join("figures.csv"), out.join("report.html"));
-    let statements: Vec<_> = own.iter().flat_map(|(figure, shown)| statements(figure, shown.as_ref())).collect();
+    let statements: Vec<_> = own.iter().flat_map(|(figure, results)| statements(figure, results.as_ref())).collect();
     say::object(&json!({ "results": out, "values": values, "report": report, "statements": statements }))?;
     say!("claims    {}", Count::of_all(own).text());
     say!("values    {} (also .parquet)", values.display());
@@ -78,15 +78,15 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
 }
 
 /// Returns the document: of a single figure, or `before` with the requested figures replaced.
-fn document(before: &str, own: &[&(Figure, Option<Shown>)], all: &[(Figure, Option<Shown>)]) -> String {
+fn document(before: &str, own: &[&(Figure, Option<FigureResults>)], all: &[(Figure, Option<FigureResults>)]) -> String {
     let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
-    if let [(figure, Some(shown))] = own
+    if let [(figure, Some(results))] = own
         && !figures::is_over_all(before)
     {
-        return figures::markdown_of_one(figure, shown, by);
+        return figures::markdown_of_one(figure, results, by);
     }
     let asked = |figure: &Figure| own.iter().any(|(other, _)| other.id == figure.id);
-    let figures = all.iter().map(|(figure, shown)| (figure, shown.as_ref().filter(|_| asked(figure))));
+    let figures = all.iter().map(|(figure, results)| (figure, results.as_ref().filter(|_| asked(figure))));
     figures::markdown(before, &figures.collect::<Vec<_>>(), by)
 }
 
@@ -105,9 +105,9 @@ fn named(name: &str) -> Outcome<Figure> {
     })
 }
 
-fn print_counts(figure: &Figure, shown: Option<&Shown>) {
-    if let Some(shown) = shown {
-        info!("{:70} {}", format!("{}: {}", figure.id, figure.title), Count::of(figure, shown).text());
+fn print_counts(figure: &Figure, results: Option<&FigureResults>) {
+    if let Some(results) = results {
+        info!("{:70} {}", format!("{}: {}", figure.id, figure.title), Count::of(figure, results).text());
     }
 }
 
@@ -118,8 +118,7 @@ fn list(figure: &Figure) {
     }
 }
 
-/// Executes missing runs. Returns the number of completed runs of the part, its size, and the
-/// total.
+/// Executes missing runs. Returns the number of completed runs of the part, its size, the total.
 fn run(
     figures: &[&Figure],
     scale: Scale,
@@ -154,33 +153,33 @@ fn run(
 }
 
 /// Returns the results of a figure in the folder, at full size if available.
-fn shown(cache: &Cache, figure: &Figure) -> Option<Shown> {
+fn results(cache: &Cache, figure: &Figure) -> Option<FigureResults> {
     [Scale::Full, Scale::Quick].into_iter().find_map(|scale| {
         let plan = figure.plan(scale);
         let runs = cache.all(&plan).filter(|runs| !runs.is_empty())?;
-        Some(plan.shown(&runs))
+        Some(plan.results(&runs))
     })
 }
 
-fn statements(figure: &Figure, shown: Option<&Shown>) -> Vec<Value> {
-    let Some(shown) = shown else { return Vec::new() };
+fn statements(figure: &Figure, results: Option<&FigureResults>) -> Vec<Value> {
+    let Some(results) = results else { return Vec::new() };
     let statement = |claim: &Claim| {
-        let found = claim.against(figure, shown);
+        let found = claim.against(figure, results);
         json!({ "figure": figure.id, "paper": claim.says, "ours": found.ours, "verdict": found.verdict.text() })
     };
     figure.claim.iter().map(statement).collect()
 }
 
-fn print(figure: &Figure, shown: Option<&Shown>) {
-    let Some(shown) = shown else {
+fn print(figure: &Figure, results: Option<&FigureResults>) {
+    let Some(results) = results else {
         say!("{}: not shown: {}", figure.title, figure.not_shown.as_deref().unwrap_or("it was not run"));
         return;
     };
-    for grid in figures::grids(figure, shown, true) {
+    for grid in figures::grids(figure, results, true) {
         say!("\n{}", grid.text());
     }
     for claim in &figure.claim {
-        let found = claim.against(figure, shown);
+        let found = claim.against(figure, results);
         say!("{:13} {} [{}]", found.verdict.text(), claim.says, found.ours);
     }
     say!("");

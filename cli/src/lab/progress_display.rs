@@ -61,7 +61,7 @@ impl ProgressDisplay {
         let colon = if label.is_empty() { "" } else { ": " };
         self.with(|progress| match news {
             News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
-            News::Remark(text) => {
+            News::Notice(text) => {
                 progress.clear();
                 info!("spray: {label}{colon}{text}");
             }

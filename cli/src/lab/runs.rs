@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::json;
-use spray_experiments::sim::over_cores;
+use spray_experiments::sim::run_parallel;
 use spray_tools::failure::{Failure, Outcome, no_thread};
 use spray_tools::stop::Stop;
 use spray_tools::{info, say};
@@ -40,7 +40,7 @@ impl<'a> Runs<'a> {
     /// Calls `run` with the index of each open run. After an error no further run begins.
     pub fn each(&self, threads: usize, run: impl Fn(usize) -> Outcome + Sync) -> Outcome {
         let threads = if self.exclusive { 1 } else { threads };
-        let all = || over_cores(self.open.len(), threads, |index| run(self.open[index])).map(drop);
+        let all = || run_parallel(self.open.len(), threads, |index| run(self.open[index])).map(drop);
         let outcome = if self.exclusive { all() } else { self.watched(all) };
         match outcome {
             Err(failure) if failure.is_interrupted() => Err(Failure::interrupted_with(self.resume_hint())),

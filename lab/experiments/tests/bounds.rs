@@ -8,7 +8,7 @@ use spray_core::path::BalancerKind;
 use spray_core::units::ByteSize;
 use spray_experiments::scenario::{Document, Scenario, Settings};
 use spray_experiments::sim::Simulation;
-use spray_experiments::workload::Own;
+use spray_experiments::workload::Overrides;
 use spray_fabric::changes;
 use spray_settings::schema;
 
@@ -208,7 +208,13 @@ fn in_force(scenario: &Scenario, path: &str) -> Option<f64> {
 
 fn flow_config(scenario: &Scenario) -> FlowConfig {
     let balancer = scenario.transport.balancer[0];
-    scenario.flow_config(&scenario.paths(), balancer, Own::default(), [0, scenario.network.hosts.len() - 1], 4_000)
+    scenario.flow_config(
+        &scenario.paths(),
+        balancer,
+        Overrides::default(),
+        [0, scenario.network.hosts.len() - 1],
+        4_000,
+    )
 }
 
 /// The value at `path` as the scenario's types have read it.

@@ -16,7 +16,7 @@ pub(super) struct Common<'a> {
     pub partition: Partition,
     pub routes: RouteTable,
     /// Registers and state of the schemes. Each word belongs to one switch, and so to one part.
-    pub words: Vec<OwnWord>,
+    pub words: Vec<LocalWord>,
     /// Whether a scheme is stateful; frames then have trails.
     pub remembers: bool,
     /// Whether frames at a switch may cause further events: pauses, notices, releases.
@@ -60,7 +60,7 @@ impl<'a> Common<'a> {
         let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
         Self {
             spec,
-            words: routes.words.iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
+            words: routes.words.iter().map(|word| LocalWord(AtomicU64::new(*word))).collect(),
             remembers: switches.any(|config| config.remembers != 0),
             has_more: spec.pfc.is_some() || network.switching.has_notices(),
             first_host: first_hosts(network),
@@ -128,9 +128,9 @@ fn first_hosts(network: &Network) -> Vec<u32> {
 
 /// A word that only one part reads and writes, so that its updates need not be atomic.
 #[derive(Debug)]
-pub(super) struct OwnWord(AtomicU64);
+pub(super) struct LocalWord(AtomicU64);
 
-impl Word for OwnWord {
+impl Word for LocalWord {
     #[inline]
     fn load(&self) -> u64 {
         self.0.load(Relaxed)

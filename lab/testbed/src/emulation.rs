@@ -12,10 +12,10 @@
 //! | `lateness` | lateness of frames |
 
 mod clock;
+mod delayed_frames;
 mod device;
-mod held;
 mod lateness;
-mod turns;
+mod transmit_order;
 
 #[cfg(test)]
 mod tests;
@@ -23,11 +23,11 @@ mod tests;
 use spray_nic::device::Device;
 use spray_nic::{Endpoint, Time};
 
-pub(crate) use self::clock::PatientClock;
+pub(crate) use self::clock::DilatedClock;
 pub use self::device::EmulatedDevice;
 pub(crate) use self::device::Emulation;
 pub(crate) use self::lateness::Lateness;
-pub(crate) use self::turns::Turns;
+pub(crate) use self::transmit_order::TransmitOrder;
 
 /// Limit, so that the other hosts are polled.
 const EVENTS_PER_POLL: u32 = 256;

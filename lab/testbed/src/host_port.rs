@@ -58,7 +58,7 @@ impl LastPort for HostPort {
 
 /// A host's own link with changes during the run.
 #[derive(Debug)]
-pub(super) struct OwnLink {
+pub(super) struct TimedHostLink {
     /// Follows the numbers of all ports.
     number: u32,
     seed: u64,
@@ -69,7 +69,7 @@ pub(super) struct OwnLink {
     frames: AtomicU64,
 }
 
-impl OwnLink {
+impl TimedHostLink {
     /// Returns the link of each host; `None` for those without changes.
     pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Arc<Self>>> {
         let link = |(host, its): (usize, &spray_fabric::FabricHost)| {

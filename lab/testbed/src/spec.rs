@@ -36,8 +36,7 @@ pub struct TestbedSpec<'a> {
     pub sample_ps: u64,
     /// Real over scenario time.
     pub dilation: Dilation,
-    /// Observer of the frames of hosts and of the ports that lead to them; interfaces are numbered
-    /// as in the simulator.
+    /// Observer of frames at hosts and at the ports to them; interfaces as in the simulator.
     pub watch: Option<&'a Shared>,
 }
 
@@ -101,7 +100,7 @@ pub struct Report {
     /// The flow, or else the host.
     pub subject: Subject,
     /// What happened.
-    pub what: Happened,
+    pub kind: ReportKind,
 }
 
 /// The subject of a [`Report`].
@@ -115,7 +114,7 @@ pub enum Subject {
 
 /// The content of a [`Report`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happened {
+pub enum ReportKind {
     /// Event of an algorithm.
     Event(Event),
     /// The connection failed for this reason.

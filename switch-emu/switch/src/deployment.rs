@@ -226,8 +226,7 @@ impl Deployment {
     ///
     /// # Errors
     /// [`RunError::Unsupported`] when links change too often for the switches' tables,
-    /// [`RunError::Port`] when all matching links are of other machines; others when the kernel
-    /// refuses.
+    /// [`RunError::Port`] when all matching links are of other machines; else kernel errors.
     pub fn set_links(&mut self, name: &str, settings: &[LinkSetting]) -> Result<bool, RunError> {
         let Some(named) = self.local(Some(name))? else { return Ok(false) };
         Failures::check(settings)?;

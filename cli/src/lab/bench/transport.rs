@@ -73,8 +73,7 @@ impl Rigs {
         let args::BenchTransport { payload, connections, ack_every, packets, .. } = *arguments;
         let load = Load { connections, ..Load::new(payload, ack_every) };
         let small = Load { connections, ..Load::new(SMALL_BYTES, ack_every) };
-        // At 100 Gb/s packets of one of many connections are more than an RTT apart: each gets an
-        // ACK.
+        // At 100 Gb/s packets of one of many connections are more than an RTT apart: one ACK each.
         let short =
             Load { message_packets: MANY_MESSAGE_PACKETS, connections: 1, ack_every: 1, in_place: true, ..load };
         let rung = |rung| Frames::new(&load, rung);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
-use spray_experiments::results::{self, Finished, Summary};
+use spray_experiments::results::{self, FinishedRun, Summary};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::{note, say};
 
@@ -16,7 +16,7 @@ use crate::lab::runs::Part;
 use crate::lab::wide_tables::print_tables;
 
 /// A run that has ended, with its results or the reason of its failure.
-pub type Ended = (Job, Result<Finished, String>);
+pub type Ended = (Job, Result<FinishedRun, String>);
 
 impl Campaign {
     /// Runs everything that is not done, writes the results, prints the table. The set-up of the
@@ -54,11 +54,11 @@ impl Campaign {
     /// Writes the tables and the page over all runs in `out`. Returns the figures of successful
     /// runs in `ended`, and those of earlier commands.
     pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
-        let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let mut done: Vec<FinishedRun> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
         let count = done.len();
         for name in plan::runs_in(out).into_iter().filter(|name| !own.contains(name)) {
-            done.push(Finished::load(out, &name).map_err(Failure::failed)?);
+            done.push(FinishedRun::load(out, &name).map_err(Failure::failed)?);
         }
         let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
         results::write_sweep(out, &summaries).map_err(Failure::failed)?;
@@ -82,7 +82,7 @@ impl Campaign {
         let end = |(number, planned): (usize, &Planned)| {
             let run = match failed.remove(&number) {
                 Some(why) => Err(why),
-                None => Finished::load(out, &planned.folder),
+                None => FinishedRun::load(out, &planned.folder),
             };
             (planned.job, run)
         };

@@ -35,8 +35,7 @@ impl Campaign {
         let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
         self.warn();
         let mut work = Work { campaign: self, plan, engine: &*engine, runs: &runs, prepared: Vec::new() };
-        // An exclusive engine fails early here; the other prepares each run separately to save
-        // memory.
+        // An exclusive engine fails early here; the other prepares each run by itself, for memory.
         if exclusive {
             work.prepared = (0..self.scenarios.len()).map(|scenario| work.prepare(scenario)).collect::<Outcome<_>>()?;
         }
@@ -101,7 +100,7 @@ impl Campaign {
             program: Program { command: runs::command(), version: VERSION.into(), commit: COMMIT.into() },
             machine: Machine::this(),
         };
-        let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
+        let scenario = self.scenarios[job.scenario].settings.toml(job.balancer, job.seed);
         results::write_run(&out.join(folder), result, &scenario, &record, self.extras).map_err(Failure::failed)
     }
 }
@@ -133,8 +132,8 @@ impl<'a> Work<'a> {
         let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*self.prepared[job.scenario]);
         let watching = self.campaign.begin_capture(folder, scenario)?;
         let frames = watching.as_ref().map(|watching| &watching.watch);
-        let mut tell = |news| display.on_progress(&label, &news);
-        let run = || ready.run_watched(job.balancer, job.seed, frames, &mut tell, stop.flag()).map_err(ended);
+        let mut on_progress = |news| display.on_progress(&label, &news);
+        let run = || ready.run_observed(job.balancer, job.seed, frames, &mut on_progress, stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
         // A panic ends only its own run.
         let caught = catch_unwind(AssertUnwindSafe(run));

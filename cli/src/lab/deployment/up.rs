@@ -22,8 +22,7 @@ use super::protocol::{
 };
 use crate::lab::args;
 
-/// Sets a fabric up, between `interfaces` if given; without a scenario, lists what is
-/// running.
+/// Sets a fabric up, between `interfaces` if given; without a scenario, lists what runs.
 pub fn up(arguments: &args::Up, interfaces: Option<ExternalInterfaces<'_>>) -> Outcome {
     check_root()?;
     if arguments.keep {

@@ -192,14 +192,14 @@ fn span_us<'a>(
 /// Returns the least makespan, see `jct_ratio`; `None` if no flow started.
 fn ideal_us<'a>(started: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     let mut busy: HashMap<(bool, &str), f64> = HashMap::new();
-    let mut way_us = f64::INFINITY;
+    let mut last_bit_us = f64::INFINITY;
     for flow in started {
         *busy.entry((false, &flow.src)).or_default() += flow.link_us;
         *busy.entry((true, &flow.dst)).or_default() += flow.link_us;
-        way_us = way_us.min(flow.way_us);
+        last_bit_us = last_bit_us.min(flow.last_bit_us);
     }
     let busiest = busy.into_values().fold(0.0, f64::max);
-    (busiest > 0.0).then_some(busiest + way_us)
+    (busiest > 0.0).then_some(busiest + last_bit_us)
 }
 
 /// Returns bytes over microseconds as Gb/s; 0 over no time.

@@ -39,7 +39,7 @@ pub struct FlowResult {
     /// Transmission time on the slower of the two hosts' links.
     pub link_us: f64,
     /// The least time from then until the receiver has the last bit.
-    pub way_us: f64,
+    pub last_bit_us: f64,
     /// Counters of the sender.
     pub sender: SenderStats,
     /// Counters of the receiver.

@@ -20,7 +20,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         end_us: Some(*fct),
         fct_us: Some(*fct),
         alone_us: 82.0,
-        way_us: 2.0,
+        last_bit_us: 2.0,
         link_us: 80.0,
         sender: sent(300, index as u64),
         receiver: received(OrderStats { reordered: 2, ..OrderStats::default() }),
@@ -454,8 +454,8 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
         let is_there = |kind: &str| dir.join(&name).join(format!("{table}.{kind}")).is_file();
         assert_eq!([is_there("parquet"), is_there("csv")], [true, !tables::SERIES.contains(&table)], "{table}");
     }
-    assert_eq!(Finished::record(&dir.join(&name)), Some(record.clone()));
-    let found = Finished::load(dir, &name).unwrap();
+    assert_eq!(FinishedRun::record(&dir.join(&name)), Some(record.clone()));
+    let found = FinishedRun::load(dir, &name).unwrap();
     assert_eq!((found.summary.clone(), found.folder.as_str()), (run.summary(), name.as_str()));
     assert_eq!((found.fct_us.len(), found.fct_us[0], found.fct_us[51]), (101, 100.0, 120.0));
     assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
@@ -470,7 +470,7 @@ fn completion_is_read_back_by_workload() {
     let mut run = sample("reps", "healthy", &[100.0, 120.0, 130.0]);
     let load = |run: &RunResult, name: &str| {
         write_run(&folder.path().join(name), run, "", &Record::default(), Extras::default()).unwrap();
-        Finished::load(folder.path(), name).unwrap()
+        FinishedRun::load(folder.path(), name).unwrap()
     };
     assert_eq!(load(&run, "one").workloads, []);
     run.flows[1].workload = "background".into();

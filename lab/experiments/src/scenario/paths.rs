@@ -12,7 +12,7 @@ use spray_core::units::ByteSize;
 use spray_wire::Kind;
 
 use super::{ConnectionPath, FctEnd, Ip, Scenario};
-use crate::workload::{Class, Flow, Own, Plan, classes};
+use crate::workload::{Flow, FlowClass, Overrides, Plan, classes};
 use spray_fabric::{Fastest, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::{FrameBytes, Pfc};
@@ -28,12 +28,12 @@ pub struct Paths {
 
 /// Times of a message alone in the fabric.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone {
+pub struct UnloadedTimes {
     /// Time to its end on the fastest single path.
     //= docs/specs/open-loop.md#OL-3 alone in the fabric
     pub time_ps: u64,
     /// Least time from its last bit on the hosts' slower link to the receiver, in any packet order.
-    pub way_ps: u64,
+    pub last_bit_ps: u64,
 }
 
 /// A message's packets on an idle path: full ones, then a shorter one, each behind the previous.
@@ -167,7 +167,7 @@ impl Scenario {
         &self,
         paths: &Paths,
         balancer: BalancerKind,
-        own: Own,
+        own: Overrides,
         [from, to]: [usize; 2],
         largest_bytes: u64,
     ) -> FlowConfig {
@@ -200,7 +200,7 @@ impl Scenario {
         &self,
         paths: &Paths,
         balancer: BalancerKind,
-        classes: &[Class],
+        classes: &[FlowClass],
         flow: &Flow,
         largest_bytes: u64,
     ) -> FlowConfig {
@@ -233,8 +233,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the longest transit time of a frame with full queues at the lowest rate, but no
-    /// pauses.
+    /// Returns the longest transit time of a frame: full queues, the lowest rate, no pauses.
     pub fn longest_ps(&self, paths: &Paths) -> u64 {
         let changes = changes(&self.link_events, self.network.links.len());
         let least_ppm = changes.iter().flatten().map(|change| u64::from(change.state.rate_ppm)).min();
@@ -272,7 +271,7 @@ impl Scenario {
     }
 
     /// Returns the payload of `flow` in a run with root `seed`.
-    pub fn payload(&self, classes: &[Class], flow: &Flow, seed: u64) -> Bytes {
+    pub fn payload(&self, classes: &[FlowClass], flow: &Flow, seed: u64) -> Bytes {
         self.workloads[classes[usize::from(flow.class)].workload].payload(flow, seed)
     }
 
@@ -294,15 +293,15 @@ impl Scenario {
     }
 
     /// Returns for each flow the times of its message alone in the fabric.
-    pub fn alone(&self, paths: &Paths, flows: &[Flow]) -> Vec<Alone> {
+    pub fn unloaded_times(&self, paths: &Paths, flows: &[Flow]) -> Vec<UnloadedTimes> {
         let mut trains = vec![Train::default(); flows.len()];
-        let mut way_ps = vec![0; flows.len()];
+        let mut last_bit_ps = vec![0; flows.len()];
         let hosts = |end: fn(&Flow) -> usize| flows.iter().map(end).collect::<Vec<_>>();
         self.by_leaf(paths, &hosts(|flow| flow.dst), |fastest, at| {
             let Flow { src, dst, bytes, .. } = flows[at];
             let (full, sizes) = self.packets(bytes);
             trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
-            way_ps[at] = self.after_ps(fastest, &flows[at]);
+            last_bit_ps[at] = self.after_ps(fastest, &flows[at]);
         });
         if self.simulation.fct_end == FctEnd::Acked {
             self.by_leaf(paths, &hosts(|flow| flow.src), |fastest, at| {
@@ -311,7 +310,8 @@ impl Scenario {
                 trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
             });
         }
-        trains.iter().zip(way_ps).map(|(train, way_ps)| Alone { time_ps: train.last_ps, way_ps }).collect()
+        let times = |(train, last_bit_ps): (&Train, u64)| UnloadedTimes { time_ps: train.last_ps, last_bit_ps };
+        trains.iter().zip(last_bit_ps).map(times).collect()
     }
 
     /// Returns the number of full packets, their bytes, and those of the shorter last one, if any.
@@ -352,7 +352,7 @@ impl Scenario {
         own_ps + fastest.least_ps(self.network.leaf_of(from), bytes)
     }
 
-    /// Returns [`Alone::way_ps`] of a flow; `fastest` leads to the receiver's leaf.
+    /// Returns [`UnloadedTimes::last_bit_ps`] of a flow; `fastest` leads to the receiver's leaf.
     fn after_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
         let (full, (full_bytes, short)) = self.packets(flow.bytes);
         let rate_bps = self.slower_bps(flow);

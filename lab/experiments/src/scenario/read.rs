@@ -13,7 +13,8 @@ use super::mistake::{allow, read_file};
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{
-    Failures, MAX_RUNS, MAX_SEEDS, OwnAlgorithms, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written,
+    CustomAlgorithms, EffectiveSettings, Failures, MAX_RUNS, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds,
+    SimulationSettings,
 };
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, Link, LinkAction, LinkChange,
@@ -51,7 +52,7 @@ impl Scenario {
     /// The same as [`Scenario::load`].
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let settings: Settings = document.read()?;
-        let of_document = Written::of(document, &settings)?;
+        let of_document = EffectiveSettings::of(document, &settings)?;
         check_name(document, &settings.name)?;
         let seeds = seeds(document, &settings)?;
         settings.transport.check(document)?;
@@ -77,7 +78,7 @@ impl Scenario {
             network,
             workloads,
             transport: settings.transport,
-            own: OwnAlgorithms::default(),
+            own: CustomAlgorithms::default(),
             queue: settings.queue,
             link_events,
             convergence_ps,
@@ -85,9 +86,9 @@ impl Scenario {
             simulation: settings.simulation,
             failures,
             workload_place: document.mistake("workload.0.bytes", "").place,
-            written: of_document,
+            settings: of_document,
         };
-        scenario.written.set_condition(&scenario.condition);
+        scenario.settings.set_condition(&scenario.condition);
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
         let conweave = settings.switch.conweave.over(&scenario);

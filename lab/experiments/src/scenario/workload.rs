@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{ByteSize, Micros, Ratio};
 
 pub(super) use self::read::workloads;
-use crate::workload::{Algorithm, Model, Own, Sizes};
+use crate::workload::{Algorithm, Model, Overrides, Sizes};
 
 /// A workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub struct WorkloadSettings {
     pub draw_hosts: Option<usize>,
     /// Transport of the workload.
     #[serde(flatten)]
-    pub own: Own,
+    pub own: Overrides,
     /// A file whose bytes every flow carries, repeated as needed. A relative path starts at the
     /// scenario's folder. By default flows carry random bytes.
     #[schemars(extend("x-file" = true))]
@@ -46,7 +46,7 @@ pub struct PartSettings {
     pub share: Ratio,
     /// Transport of the part.
     #[serde(flatten)]
-    pub own: Own,
+    pub own: Overrides,
 }
 
 /// The traffic pattern.
@@ -54,11 +54,11 @@ pub struct PartSettings {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PatternSettings {
     /// Every host sends to one under another leaf and receives from one.
-    CrossLeafPermutation(EachSettings),
+    CrossLeafPermutation(FlowTemplateSettings),
     /// Every host sends to one of another pod (the switches connected below the top tier).
-    CrossPodPermutation(EachSettings),
+    CrossPodPermutation(FlowTemplateSettings),
     /// Every host sends to another one and receives from one.
-    Permutation(EachSettings),
+    Permutation(FlowTemplateSettings),
     /// Every host sends to every other.
     AllToAll {
         /// Maximum number of concurrent messages of a host. By default all.
@@ -78,10 +78,10 @@ pub enum PatternSettings {
         connections: Connections,
         /// Bytes and start.
         #[serde(flatten)]
-        each: EachSettings,
+        each: FlowTemplateSettings,
     },
     /// Host i of n sends to host i + n / 2.
-    Tornado(EachSettings),
+    Tornado(FlowTemplateSettings),
     /// Several hosts send to one.
     Incast {
         /// Number of senders, most distant hosts first. By default all other hosts.
@@ -91,7 +91,7 @@ pub enum PatternSettings {
         receiver: Option<String>,
         /// Bytes and start.
         #[serde(flatten)]
-        each: EachSettings,
+        each: FlowTemplateSettings,
     },
     /// Every host sends messages to random hosts, each after the previous one (Flowcut §III-B2).
     PartnerAfterPartner(PartnersSettings),
@@ -233,7 +233,7 @@ pub struct PoissonSettings {
 
 /// Size and start of all flows of a pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EachSettings {
+pub struct FlowTemplateSettings {
     /// Payload of each flow. By default the size of the `payload` file; required without one.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,

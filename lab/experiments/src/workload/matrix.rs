@@ -3,8 +3,7 @@
 //! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size
 //! BYTES` per flow, with `trigger T` in place of `start`, and `send_done_trigger T` or
 //! `recv_done_trigger T` to signal trigger T at its end; then `trigger id T oneshot`, `multishot`
-//! or `barrier count N` per trigger. Times are ps, `#` starts a comment, words are
-//! case-insensitive.
+//! or `barrier count N` per trigger. Times are ps, `#` starts a comment; case is ignored.
 
 mod line;
 

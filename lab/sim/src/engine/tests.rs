@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<W: Watch + Clone> Engine<'_, W> {
+impl<W: Observer + Clone> Engine<'_, W> {
     /// As [`run`](Self::run); calls `look` periodically with the time and the bytes waiting by
     /// link, except at hosts.
     pub(in super::super) fn run_looking(mut self, every_ps: u64, look: &mut dyn FnMut(u64, &[u64])) -> SimOutcome {

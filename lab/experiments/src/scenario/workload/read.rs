@@ -7,12 +7,12 @@ use spray_settings::{Document, Mistake};
 
 use super::super::mistake::{allow, list, read_file};
 use super::{
-    CollectiveSettings, Connections, EachSettings, FlowSettings, PartSettings, PartnersSettings, PatternSettings,
-    PoissonSettings, SizesSettings, WorkloadSettings,
+    CollectiveSettings, Connections, FlowSettings, FlowTemplateSettings, PartSettings, PartnersSettings,
+    PatternSettings, PoissonSettings, SizesSettings, WorkloadSettings,
 };
 use crate::workload::{
-    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Partners, Pattern, Payload, Poisson,
-    Share, Sizes, Workload, leaves, members, parse_matrix, pods,
+    Algorithm, Collective, Distribution, Flow, FlowTemplate, Matrix, Model, Operation, Partners, Pattern, Payload,
+    Poisson, Sizes, Workload, WorkloadPart, leaves, members, parse_matrix, pods,
 };
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
@@ -130,9 +130,9 @@ impl Reader<'_> {
         Ok(Some(hosts))
     }
 
-    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Share>, Mistake> {
-        let part = |part: &PartSettings| Share { name: part.name.clone(), ppm: part.share.ppm() as u32, own: part.own };
-        let parts: Vec<Share> = settings.iter().map(part).collect();
+    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<WorkloadPart>, Mistake> {
+        let part = |of: &PartSettings| WorkloadPart { name: of.name.clone(), ppm: of.share.ppm() as u32, own: of.own };
+        let parts: Vec<WorkloadPart> = settings.iter().map(part).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
         if ppm > 1_000_000 {
             let message = format!("the shares of all parts come to {}; allowed: at most 1", ppm as f64 / 1e6);
@@ -159,7 +159,7 @@ impl Reader<'_> {
                     format!("all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have")
                 })?;
                 let (start_us, each) = (each.start_us, self.each(each)?);
-                let Each { bytes, .. } = each;
+                let FlowTemplate { bytes, .. } = each;
                 match (open, rounds) {
                     (_, 1) => Pattern::AllToAll { each, open: *open },
                     (Some(_), _) => {
@@ -338,9 +338,9 @@ impl Reader<'_> {
         })
     }
 
-    fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {
+    fn each(&self, each: &FlowTemplateSettings) -> Result<FlowTemplate, Mistake> {
         let bytes = self.bytes(each.bytes, "bytes", "[workload]")?;
-        Ok(Each { bytes, start_ps: each.start_us.ps() })
+        Ok(FlowTemplate { bytes, start_ps: each.start_us.ps() })
     }
 
     fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Mistake> {

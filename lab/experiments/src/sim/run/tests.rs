@@ -3,8 +3,8 @@ use spray_core::units::{ByteSize, Micros};
 
 use super::*;
 use crate::results::{FlowFigures, FlowResult};
-use crate::sim::{FctEnd, over_cores, reference};
-use crate::workload::{Distribution, Each, Flow, Own, Partners, Pattern, Sizes, parse_matrix};
+use crate::sim::{FctEnd, reference, run_parallel};
+use crate::workload::{Distribution, Flow, FlowTemplate, Overrides, Partners, Pattern, Sizes, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 
 fn network() -> Network {
@@ -16,7 +16,7 @@ fn scenario(pattern: Pattern) -> Scenario {
 }
 
 fn permutation() -> Scenario {
-    scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }))
+    scenario(Pattern::CrossLeafPermutation(FlowTemplate { bytes: 1 << 20, start_ps: 0 }))
 }
 
 fn run(scenario: &Scenario, seed: u64, events: &[LinkEvent]) -> RunResult {
@@ -46,16 +46,16 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
         let events = drawn(&scenario, "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.1\n", seed);
         simulation.run(balancer, seed, &events).map(timeless)
     };
-    let alone = over_cores(9, 1, run_job).unwrap();
+    let alone = run_parallel(9, 1, run_job).unwrap();
     for threads in [2, 3, 9] {
-        assert!(over_cores(9, threads, run_job).unwrap() == alone, "{threads} threads");
+        assert!(run_parallel(9, threads, run_job).unwrap() == alone, "{threads} threads");
     }
     assert_ne!(alone[0], alone[3], "seeds differ");
 }
 
 #[test]
 fn what_priority_flow_control_does_is_in_the_summary() {
-    let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }));
+    let mut scenario = scenario(Pattern::CrossLeafPermutation(FlowTemplate { bytes: 1 << 20, start_ps: 0 }));
     let lossy = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
     (scenario.queue.pfc, scenario.queue.marking) = (true, false);
     let lossless = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
@@ -82,7 +82,8 @@ fn no_packet_times_out_while_links_pause() {
         (summary.flows.timeouts, summary.flows.retransmits)
     };
     let paths = lossless.paths();
-    let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, Own::default(), [8, 0], 0).rto.min_ps / 1_000_000;
+    let least_us =
+        lossless.flow_config(&paths, BalancerKind::Ecmp, Overrides::default(), [8, 0], 0).rto.min_ps / 1_000_000;
     assert_eq!(least_us, 513, "as docs/specs/pfc.md says");
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
         for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
@@ -290,7 +291,7 @@ fn messages_are_delivered_under_any_seed() {
 #[test]
 fn all_to_all_keeps_so_many_messages_open() {
     for open in [1, 3] {
-        let each = Each { bytes: 50_000, start_ps: 0 };
+        let each = FlowTemplate { bytes: 50_000, start_ps: 0 };
         let mut scenario = scenario(Pattern::AllToAll { each, open: Some(open) });
         scenario.simulation.fct_end = FctEnd::Acked;
         let result = run(&scenario, 1, &[]);
@@ -345,7 +346,8 @@ fn no_link_is_used_by_more_than_its_rate() {
 fn no_message_is_faster_than_it_would_be_alone() {
     let (mut slowest, mut fastest) = (0.0_f64, f64::INFINITY);
     for (index, extra) in [1, 700, 0].into_iter().enumerate() {
-        let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 3 * 3_000 + extra, start_ps: 0 }));
+        let mut scenario =
+            scenario(Pattern::CrossLeafPermutation(FlowTemplate { bytes: 3 * 3_000 + extra, start_ps: 0 }));
         scenario.transport.payload_bytes = 3_000;
         for link in scenario.network.links.iter_mut().filter(|link| link.is_uplink()).step_by(2 + index) {
             link.rate_bps *= 2;

@@ -5,7 +5,7 @@ use spray_core::path::BalancerKind;
 
 use super::*;
 use crate::scenario::Scenario;
-use crate::workload::Own;
+use crate::workload::Overrides;
 
 fn parse(topology: &str, workload: &str) -> Result<Scenario, Mistake> {
     let text =
@@ -87,7 +87,7 @@ fn one_workload_or_several_are_read() {
     else {
         panic!("{reduce:?}")
     };
-    assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
+    assert_eq!((reduce.drawn, reduce.own), (Some(4), Overrides { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
     // Those that are named first come first.
     assert_eq!(incast.hosts, Some(vec![7, 4, 5, 6]));
     assert_eq!((incast.parts[0].name.as_str(), incast.parts[0].ppm), ("new", 500_000));

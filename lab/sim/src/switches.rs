@@ -14,14 +14,14 @@ use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
 
-use super::arena::{Kind, Slot, Turn, key, set, time_ps};
-use super::common::{Common, OwnWord};
+use super::arena::{Kind, Phase, Slot, key, set, time_ps};
+use super::common::{Common, LocalWord};
+use super::control_body::ControlBody;
 use super::hosts::Uplink;
+use super::observer::{Observer, PartObserver};
 use super::pfc::{Pfc, Signal};
-use super::port::{CableEnd, Port, Seen};
+use super::port::{CableEnd, CrossingCell, Port};
 use super::reorder::Reorder;
-use super::said::Said;
-use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, PortBins, Scheme};
 
 pub(super) struct Switches<'a> {
@@ -61,12 +61,12 @@ impl<'a> Switches<'a> {
             let entry = &network.links[*link];
             let end = match entry.to {
                 Node::Switch(switch) => {
-                    let ways = &common.partition.ways[number];
-                    let way = ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u16 + 1);
-                    CableEnd { place: switch as u32, way, kind: Kind::AtSwitch }
+                    let to = &common.partition.channels[number];
+                    let channel = to.binary_search(&common.partition.of_switch[switch]).map_or(0, |at| at as u16 + 1);
+                    CableEnd { place: switch as u32, channel, kind: Kind::AtSwitch }
                 }
                 Node::Host(host) => {
-                    CableEnd { place: common.partition.place_of_host[host], way: 0, kind: Kind::AtHost }
+                    CableEnd { place: common.partition.place_of_host[host], channel: 0, kind: Kind::AtHost }
                 }
             };
             Port::new(end, entry.rate_bps, network.latency_ps(*link), &common.queues[*link], most_bytes, counts)
@@ -99,14 +99,14 @@ impl<'a> Switches<'a> {
     }
 
     /// Passes a frame through the switch at which it has arrived, and over the cable behind its
-    /// egress port. Returns the [`Port::way`], or `None` if the frame is held at this switch.
+    /// egress port. Returns the [`Port::channel`], or `None` if the frame is held at this switch.
     #[inline]
-    pub(super) fn forward<W: Watch>(
+    pub(super) fn forward<W: Observer>(
         &mut self,
         index: u32,
         slot: &mut Slot,
-        eyes: &mut Eyes<W>,
-        controls: &[Said],
+        eyes: &mut PartObserver<W>,
+        controls: &[ControlBody],
     ) -> Result<Option<u32>, Cause> {
         let marked = self.settle(index, slot);
         eyes.arrives(index, slot, marked, controls);
@@ -114,12 +114,12 @@ impl<'a> Switches<'a> {
         let found = if arrived { self.find(index, slot) } else { Some(slot.place) };
         let Some(number) = found else {
             self.no_route += 1;
-            if W::SEES {
+            if W::ACTIVE {
                 eyes.unroutable(slot, controls);
             }
             return Err(Cause::NoRoute);
         };
-        if !W::SEES {
+        if !W::ACTIVE {
             return self.cross(index, slot, number, arrived, &mut Treatment::default());
         }
         let (mut seen, mut treatment) = (*slot, Treatment::default());
@@ -161,7 +161,7 @@ impl<'a> Switches<'a> {
             return Err(cause);
         }
         let random = port::random(&frame, number, self.common.spec.seed);
-        let seen = Seen::new(None);
+        let seen = CrossingCell::new(None);
         let crossed = match &mut self.pfc {
             None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
             Some(pfc) => pfc.cross(index, number, port, &mut frame, random, &seen),
@@ -179,7 +179,7 @@ impl<'a> Switches<'a> {
         }
         (treatment.marked, treatment.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
-        slot.key = key(frame.time_ps, Turn::Arrival);
+        slot.key = key(frame.time_ps, Phase::Arrival);
         slot.len = frame.len;
         slot.ttl = frame.ttl;
         slot.ecn = frame.ecn;
@@ -188,7 +188,7 @@ impl<'a> Switches<'a> {
             slot.set_trimmed(frame.trimmed);
         }
         (slot.place, slot.kind) = (port.place, port.kind);
-        Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
+        Ok((self.pfc.is_none() || frame.control).then_some(port.channel.into()))
     }
 
     /// Whether a frame at its destination's switch is held for reordering before port `number`.
@@ -206,7 +206,7 @@ impl<'a> Switches<'a> {
         waits
     }
 
-    pub(super) fn look_at_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
+    pub(super) fn check_reorder_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
         let state = self.states.get(switch as usize).and_then(Option::as_deref);
         self.reorder.expire(switch, queue, state, now_ps);
     }
@@ -240,7 +240,7 @@ impl<'a> Switches<'a> {
     #[inline]
     pub(super) fn left_host(&mut self, event: u32, port: u32) {
         if let Some(pfc) = &mut self.pfc {
-            pfc.comes_by(event, port);
+            pfc.set_ingress(event, port);
         }
     }
 
@@ -335,7 +335,7 @@ impl<'a> Switches<'a> {
     /// Chooses the port of a frame before it arrives, if the scheme is stateless; returns a value
     /// that depends on the memory to prefetch.
     #[inline]
-    pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
+    pub(super) fn choose_early(&self, slot: &mut Slot) -> u64 {
         let Some(switch) = self.common.routes.switch(slot.place) else { return 0 };
         if !Scheme::from_number(switch.scheme).is_stateless() {
             return self
@@ -394,7 +394,7 @@ impl<'a> Switches<'a> {
     }
 
     /// Whether a notice has reached its destination switch; if so, the switch processes it.
-    pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
+    pub(super) fn receive_notice(&mut self, index: u32, slot: &Slot) -> bool {
         let is_there = self.common.first_host.get(slot.place as usize) == Some(&slot.to);
         if is_there {
             self.trail.resume(self.trails[index as usize]);
@@ -448,7 +448,7 @@ impl Routes for Switches<'_> {
 impl InMemory for Switches<'_> {}
 
 impl Forwarding for Switches<'_> {
-    type Word = OwnWord;
+    type Word = LocalWord;
     type TrailWord = Cell<u64>;
     #[inline]
     fn state(&self, switch: u32) -> Option<&RefCell<State>> {
@@ -459,7 +459,7 @@ impl Forwarding for Switches<'_> {
         Some(&self.trail)
     }
     #[inline]
-    fn word(&self, index: u32) -> Option<&OwnWord> {
+    fn word(&self, index: u32) -> Option<&LocalWord> {
         self.common.words.get(index as usize)
     }
     #[inline]

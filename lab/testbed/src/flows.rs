@@ -12,7 +12,7 @@ use super::TestbedSpec;
 
 /// The flows of a run and their results. Hosts report virtual times; outcomes are in scenario time.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Flows {
     flows: Vec<FlowSpec>,
     pub payloads: Vec<Bytes>,
     /// The first flow of each flow's connection, and all flows of a connection by its first one.
@@ -51,7 +51,7 @@ pub(super) struct Completion {
     pub over: bool,
 }
 
-impl Plan {
+impl Flows {
     pub fn new(spec: &TestbedSpec<'_>, lead_in_ps: u64) -> Self {
         let flows = spec.flows.to_vec();
         let first = first_flows(flows.iter().map(|flow| flow.connection));
