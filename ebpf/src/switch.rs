@@ -15,7 +15,7 @@ use aya_ebpf::macros::{btf_map, tracepoint, xdp};
 use aya_ebpf::programs::{TracePointContext, XdpContext};
 use shared_word::SharedWord;
 use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
-use spray_pipeline::bins::{Bin, Crossing};
+use spray_pipeline::bins::{Bin, Transit};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
 use spray_pipeline::deployment::{Attachment, MacRewrite, TTL_EXPIRED, Dest, DELAY_HEADER_BYTES, DelayHeader, elapsed_ps};
@@ -24,7 +24,7 @@ use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Calls, Look, Measure, NO_PORT, OPEN, Step};
+use spray_pipeline::scheme::{self, Subprograms, LoadQuery, LoadMeasure, NO_PORT, OPEN, Step};
 use spray_pipeline::shim::{Shim, Shimmed};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
@@ -186,8 +186,8 @@ impl Tables for Maps {
         BINS.get(index)
     }
     #[inline(always)]
-    fn note(&self, port: u32, crossing: &Crossing) {
-        let Crossing { came_ps, left_ps, waiting, bytes, became } = *crossing;
+    fn note(&self, port: u32, transit: &Transit) {
+        let Transit { came_ps, left_ps, waiting, bytes, became } = *transit;
         spray_note(port, came_ps, left_ps, u64::from(waiting) << 32 | u64::from(bytes), became);
     }
 }
@@ -219,9 +219,9 @@ impl Stages for Maps {
     }
 }
 
-impl Calls for Maps {
+impl Subprograms for Maps {
     #[inline(always)]
-    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
+    fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         // SAFETY: a reference, valid for the calls.
         unsafe {
             match part {
@@ -237,12 +237,12 @@ impl Calls for Maps {
         }
     }
     #[inline(always)]
-    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
-        spray_least(group.first, u32::from(group.count), t_ps, pack(look))
+    fn least(&self, group: &Group, t_ps: u64, query: &LoadQuery) -> u32 {
+        spray_least(group.first, u32::from(group.count), t_ps, pack(query))
     }
     #[inline(always)]
-    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
-        spray_score(member, place, t_ps, pack(look))
+    fn score(&self, member: u32, t_ps: u64, query: &LoadQuery, place: u32) -> u64 {
+        spray_score(member, place, t_ps, pack(query))
     }
     #[inline(always)]
     fn look_up(&self, first: u32, words: u32, head: u64) -> u64 {
@@ -285,14 +285,14 @@ extern "C" fn spray_take_trail(number: u32) -> u32 {
 
 /// Packs into one argument, as BPF functions have at most five.
 #[inline(always)]
-fn pack(look: &Look) -> u64 {
-    u64::from(look.random) << 32 | u64::from(look.row) << 2 | look.measure as u64
+fn pack(query: &LoadQuery) -> u64 {
+    u64::from(query.random) << 32 | u64::from(query.row) << 2 | query.measure as u64
 }
 
 #[inline(always)]
-fn unpack(packed: u64) -> Look {
+fn unpack(packed: u64) -> LoadQuery {
     let low = packed as u32;
-    Look { measure: Measure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
+    LoadQuery { measure: LoadMeasure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
 }
 
 /// [`scheme::recall`] as a global function. The pointer must be null or valid.
@@ -335,15 +335,15 @@ parts! {
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
-    let (group, look) = (Group { count: count as u16, ..Group::one(first) }, unpack(look));
-    View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &look, scheme::MOST_IN_KERNEL))
+extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, query: u64) -> u32 {
+    let (group, query) = (Group { count: count as u16, ..Group::one(first) }, unpack(query));
+    View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &query, scheme::MAX_IN_KERNEL))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
-    View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(look), place))
+extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, query: u64) -> u64 {
+    View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(query), place))
 }
 
 #[unsafe(no_mangle)]
@@ -393,7 +393,7 @@ extern "C" fn spray_impair(port: u32) -> u32 {
 #[inline(never)]
 extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
-    spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
+    spray_pipeline::note(&Maps, port, &Transit { came_ps, left_ps, waiting, bytes, became });
     0
 }
 

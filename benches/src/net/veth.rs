@@ -8,7 +8,7 @@ use spray_core::path::BalancerKind;
 use spray_nic::device::XskDevice;
 use spray_nic::{Endpoint, EndpointConfig, Peer};
 
-use spray_fabric::{Fabric, LeafSpine, Scale};
+use spray_fabric::{BinScale, Fabric, LeafSpine};
 use spray_switch::program::AttachMode;
 use spray_switch::{FabricSpec, RunError, data_frame, data_header_bytes};
 use spray_testbed::{EmulatedDevice, HostEndpoint, OPEN_QUEUE, RATE_BPS, Rig, unpaced};
@@ -60,7 +60,7 @@ impl VethBench {
         };
         let fabric = spec.compile(0)?;
         let mut rig = Rig::with_frames(&spec, &fabric, FRAMES)?;
-        rig.configure(&fabric, packet_bytes, Scale::default())?;
+        rig.configure(&fabric, packet_bytes, BinScale::default())?;
         Ok(Self { rig, fabric, payload_bytes })
     }
 

@@ -254,7 +254,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
 /// Returns an error if several programs, as `what` requires, would share state of a frame.
 fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     let scheme = &scenario.network.switching;
-    if scheme.remembers() {
+    if scheme.uses_trail() {
         let why = "what such switches tell each other about a frame stays within a chassis";
         return Err(format!("{what} with `{scheme}`: {why}; allowed: one chassis of all, the whole fabric"));
     }
@@ -307,7 +307,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     let losses = outcome.losses;
     let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
     RunResult {
-        counted: outcome.counted.clone(),
+        scheme_counters: outcome.scheme_counters.clone(),
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),

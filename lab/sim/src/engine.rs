@@ -4,11 +4,11 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spray_fabric::{Due, EvWatch, LinkState, Node, PortOutcome, PortSamples, Starts, WATCHED};
+use spray_fabric::{Action, EvWatch, FlowScheduler, LinkState, Node, PortOutcome, PortSamples, WATCHED};
 use spray_fabric::{changes, first_flows, ports};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
-use spray_pipeline::scheme::{Counted, Forwarding};
+use spray_pipeline::scheme::{Forwarding, SchemeCounters};
 use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Phase};
@@ -160,7 +160,7 @@ impl<'a, W: Observer + Clone> Engine<'a, W> {
         self.change_links(at_ps);
         self.common.routes.advance(at_ps);
         //= docs/specs/host-dr.md#HDR-3 reachable paths
-        if self.common.ancestors.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
+        if self.common.ev_paths.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
             self.parts.iter_mut().for_each(|part| part.update_paths(at_ps));
         }
         let change_ps = self.changes.last().map_or(NEVER, |(at_ps, ..)| *at_ps);
@@ -212,7 +212,7 @@ impl<'a, W: Observer + Clone> Engine<'a, W> {
             samples: samples(common, &parts, end_ps),
             delivered: delivered(common, &parts, end_ps),
             deadlock: pfc.and_then(|pfc| pfc.deadlock(common.spec.network, &common.port_of_link)),
-            counted: counted(common, &parts),
+            scheme_counters: counted(common, &parts),
             events: events(&mut parts),
             ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
             end_ps,
@@ -224,12 +224,12 @@ impl<'a, W: Observer + Clone> Engine<'a, W> {
     }
 }
 
-fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Counted {
+fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> SchemeCounters {
     let switch = |switch: u32| {
         let part = *common.partition.of_switch.get(switch as usize)?;
         Some((common.routes.switch(switch)?, parts[part as usize].net.switches.state(switch)))
     };
-    Counted::of((0..).map_while(switch), &|index| common.words.get(index as usize).map_or(0, Word::load))
+    SchemeCounters::of((0..).map_while(switch), &|index| common.words.get(index as usize).map_or(0, Word::load))
 }
 
 /// Windows of all parts; each thread runs several parts in turn.
@@ -340,9 +340,9 @@ fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
 /// Schedules the flows with known start times; `senders` has the senders' ends by flow.
 fn begin<W: Observer>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<u32>) {
     let flows = common.spec.flows;
-    let mut starts = Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
+    let mut starts = FlowScheduler::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
     starts.begin(&mut |at_ps, due| {
-        if let Due::Flow(flow) = due {
+        if let Action::StartFlow(flow) = due {
             let part = common.part_of_host(flows[flow].src) as usize;
             parts[part].net.schedule(at_ps, Phase::Start, Kind::Start, senders[flow]);
         }

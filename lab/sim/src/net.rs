@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use spray_core::Time;
 use spray_core::host::{Log, ReceiveHalf};
 use spray_fabric::HostLink;
-use spray_fabric::{Due, Starts, Ties, flow_key};
+use spray_fabric::{Action, FlowScheduler, TieBreaker, flow_key};
 use spray_pipeline::Cause;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::hash::mix;
@@ -42,7 +42,7 @@ pub(super) struct Net<'a, W> {
     pub open: usize,
     pub log: Log,
     /// Which flows start, and by flow the sender's end; only where there are triggers, and so one part.
-    starts: Starts,
+    starts: FlowScheduler,
     senders: Vec<u32>,
     pub frames_sent: u64,
     /// By channel what goes on in the part there.
@@ -82,7 +82,7 @@ impl<'a, W: Observer> Net<'a, W> {
             spec,
             number: number as u32,
             now_ps: 0,
-            queue: Calendar::new(shift, cells, Ties::new(spec.seed)),
+            queue: Calendar::new(shift, cells, TieBreaker::new(spec.seed)),
             arena: Arena::default(),
             switches,
             eyes,
@@ -90,7 +90,7 @@ impl<'a, W: Observer> Net<'a, W> {
             outcomes: vec![FlowOutcome::default(); ends.iter().map(End::messages).sum::<u32>() as usize],
             open: ends.iter().filter(|end| !end.receives).map(End::messages).sum::<u32>() as usize,
             log: if W::ACTIVE { Log::complete() } else { Log::unbounded() },
-            starts: Starts::default(),
+            starts: FlowScheduler::default(),
             senders: Vec::new(),
             frames_sent: 0,
             outbox: common.partition.channels[number].iter().map(|_| Batch::default()).collect(),
@@ -102,7 +102,7 @@ impl<'a, W: Observer> Net<'a, W> {
     }
 
     /// Sets the triggers that start flows; `senders` are the senders' ends.
-    pub(super) fn on_triggers(&mut self, starts: Starts, senders: Vec<u32>) {
+    pub(super) fn on_triggers(&mut self, starts: FlowScheduler, senders: Vec<u32>) {
         (self.starts, self.senders) = (starts, senders);
     }
 
@@ -211,8 +211,8 @@ impl<'a, W: Observer> Net<'a, W> {
     pub(super) fn signal(&mut self, trigger: usize) {
         let mut starts = std::mem::take(&mut self.starts);
         starts.signal(self.now_ps, trigger, &mut |at_ps, due| match due {
-            Due::Flow(flow) => self.schedule(at_ps, Phase::Start, Kind::Start, self.senders[flow]),
-            Due::Signal(trigger) => self.schedule(at_ps, Phase::Start, Kind::Signal, trigger as u32),
+            Action::StartFlow(flow) => self.schedule(at_ps, Phase::Start, Kind::Start, self.senders[flow]),
+            Action::SignalTrigger(trigger) => self.schedule(at_ps, Phase::Start, Kind::Signal, trigger as u32),
         });
         self.starts = starts;
     }

@@ -7,7 +7,7 @@ use spray_core::Time;
 use spray_core::flow::{Accept, Arrival, FlowConfig, SenderEvent, Transmit};
 use spray_core::host::{FramePath, Host, ReceiveHalf, SendHalf};
 use spray_core::rng::stream;
-use spray_fabric::{Ancestors, Arrivals, FlowSpec};
+use spray_fabric::{DeliverySeries, EvPaths, FlowSpec};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::frame::PAUSE;
 use spray_wire::{self as wire, Body};
@@ -30,7 +30,7 @@ pub(super) struct Part<'a, W> {
     alone: bool,
     pub frames_delivered: u64,
     /// The payload that has arrived here.
-    pub arrivals: Arrivals<Cell<u64>>,
+    pub arrivals: DeliverySeries<Cell<u64>>,
     /// How much work the part was so far: 2 for each event at a switch, 3 for one at a host, where the transport runs.
     pub work: u64,
 }
@@ -54,7 +54,7 @@ impl<'a, W: Observer> Part<'a, W> {
             hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
             alone: common.partition.len() == 1,
             frames_delivered: 0,
-            arrivals: Arrivals::new(common.arrived),
+            arrivals: DeliverySeries::new(common.arrived),
             work: 0,
             ends,
             net,
@@ -472,10 +472,10 @@ fn set_paths(common: &Common<'_>, now_ps: u64, end: &mut End) {
         return;
     }
     let spec = common.spec;
-    let ancestors = common.ancestors.get_or_init(|| Ancestors::new(spec.network, spec.events, spec.seed));
+    let ev_paths = common.ev_paths.get_or_init(|| EvPaths::new(spec.network, spec.events, spec.seed));
     let FlowSpec { src, dst, .. } = spec.flows[end.first.flow as usize];
     let (from, to) = if end.receives { (dst, src) } else { (src, dst) };
-    let paths = ancestors.paths(now_ps, from, to, end.addresses, end.evs);
+    let paths = ev_paths.paths(now_ps, from, to, end.addresses, end.evs);
     if let Some(half) = end.sending.as_deref_mut() {
         half.sender.on_reachable(Time::from_ps(now_ps), &paths);
     }

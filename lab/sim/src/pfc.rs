@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use spray_core::link::serialisation_ceil_ps;
 use spray_fabric::{Link, Network, Thresholds};
 use spray_pipeline::Cause;
-use spray_pipeline::bins::{Crossing, LOST};
+use spray_pipeline::bins::{LOST, Transit};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::word::Word;
 
 use super::arena::{Kind, set};
-use super::port::{CrossingCell, Port};
+use super::port::{Port, TransitCell};
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
 
 #[derive(Debug, Default)]
@@ -110,23 +110,23 @@ impl Pfc {
         port: &mut Port,
         frame: &mut Frame,
         random: u64,
-        seen: &CrossingCell,
+        seen: &TransitCell,
     ) -> Result<(), Cause> {
         let now_ps = frame.time_ps;
         self.apply_pause(number, port, now_ps);
         //= docs/specs/pfc.md#PFC-1 two classes
         if frame.control {
-            return port.cross_control(frame, random, seen);
+            return port.transmit_control(frame, random, seen);
         }
         let admitted = self.admitted.get_mut(event as usize).is_some_and(std::mem::take);
         if !admitted && !self.admit(event, frame.len, now_ps) {
             port.counters.drops_queue.add(1);
-            seen.set(Some(Crossing { became: LOST, ..Crossing::at(now_ps) }));
+            seen.set(Some(Transit { flags: LOST, ..Transit::at(now_ps) }));
             return Err(Cause::Queue);
         }
-        let crossed = port.cross(frame, random, u32::MAX, seen);
+        let crossed = port.transmit(frame, random, u32::MAX, seen);
         // The departure is not known yet: the port may be paused.
-        seen.set(seen.get().map(|crossing| Crossing { bytes: 0, ..crossing }));
+        seen.set(seen.get().map(|transit| Transit { bytes: 0, ..transit }));
         match crossed {
             Ok(()) => self.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
             Err(_) => self.release(self.came_by[event as usize], frame.len, now_ps),

@@ -5,14 +5,14 @@ use std::mem::offset_of;
 
 use spray_fabric::{DropEvery, LinkChange, LinkState, Thresholds};
 use spray_pipeline::Cause;
-use spray_pipeline::bins::Crossing;
+use spray_pipeline::bins::Transit;
 use spray_pipeline::config::{HOST, OUTSIDE, PortSettings};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::link::{FLAG_COUNTED, PortState};
 use spray_pipeline::queue::Backlog;
-use spray_pipeline::scheme::Waiting;
+use spray_pipeline::scheme::QueueState;
 
 use super::arena::Kind;
 use super::departures::Departures;
@@ -60,7 +60,7 @@ pub(super) struct ColdState {
 }
 
 /// What the port did with a frame, if that is sampled.
-pub(super) type CrossingCell = Cell<Option<Crossing>>;
+pub(super) type TransitCell = Cell<Option<Transit>>;
 
 /// Periodic losses, counted in frames.
 #[derive(Clone, Copy, Debug)]
@@ -94,19 +94,19 @@ impl Port {
 
     /// Passes a frame through the port; sets `seen` if the port is sampled.
     #[inline]
-    pub(super) fn cross(&self, frame: &mut Frame, random: u64, limit: u32, seen: &CrossingCell) -> Result<(), Cause> {
-        let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
-        self.config.cross_within(frame, random, limit, &self.queues, &self.counters, note)
+    pub(super) fn transmit(&self, frame: &mut Frame, random: u64, limit: u32, seen: &TransitCell) -> Result<(), Cause> {
+        let note = |_: &Frame, transit: &Transit| seen.set(Some(*transit));
+        self.config.transmit_within(frame, random, limit, &self.queues, &self.counters, note)
     }
 
     /// Passes a control frame through, which does not queue behind paused data.
-    pub(super) fn cross_control(&self, frame: &mut Frame, random: u64, seen: &CrossingCell) -> Result<(), Cause> {
+    pub(super) fn transmit_control(&self, frame: &mut Frame, random: u64, seen: &TransitCell) -> Result<(), Cause> {
         if !self.is_paused() {
-            return self.cross(frame, random, self.config.limit, seen);
+            return self.transmit(frame, random, self.config.limit, seen);
         }
         let alone = self.queues.control_alone();
-        let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
-        let crossed = self.config.cross_within(frame, random, self.config.limit, &alone, &self.counters, note);
+        let note = |_: &Frame, transit: &Transit| seen.set(Some(*transit));
+        let crossed = self.config.transmit_within(frame, random, self.config.limit, &alone, &self.counters, note);
         self.queues.set_control(&alone);
         crossed
     }
@@ -149,9 +149,9 @@ impl Port {
 
     /// Returns the backlog that a frame arriving at `now_ps` finds.
     #[inline]
-    pub(super) fn waiting(&self, now_ps: u64) -> Waiting {
+    pub(super) fn queue_state(&self, now_ps: u64) -> QueueState {
         // A paused queue does not drain.
-        self.config.waiting(self.moving_until_ps(now_ps), &self.queues)
+        self.config.queue_state(self.moving_until_ps(now_ps), &self.queues)
     }
 
     /// Returns the time up to which data has drained at `now_ps`.
@@ -188,7 +188,7 @@ impl Port {
     }
 
     pub(super) fn waiting_bytes(&self, now_ps: u64) -> u64 {
-        self.waiting(now_ps).bytes
+        self.queue_state(now_ps).bytes
     }
 
     pub(super) fn waiting_data_bytes(&self, now_ps: u64) -> u64 {

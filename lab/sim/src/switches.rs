@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 
 use spray_capture::Treatment;
 use spray_pipeline::Cause;
-use spray_pipeline::bins::{Cells, Crossing, LOST, MARKED};
+use spray_pipeline::bins::{Cells, LOST, MARKED, Transit};
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, Notice, State, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, Notice, QueueState, State};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
@@ -20,7 +20,7 @@ use super::control_body::ControlBody;
 use super::hosts::Uplink;
 use super::observer::{Observer, PartObserver};
 use super::pfc::{Pfc, Signal};
-use super::port::{CableEnd, CrossingCell, Port};
+use super::port::{CableEnd, Port, TransitCell};
 use super::reorder::Reorder;
 use spray_fabric::{Node, PortBins, Scheme};
 
@@ -157,17 +157,17 @@ impl<'a> Switches<'a> {
         let port = &mut self.ports[place];
         let mut frame = frame(slot, self.common.trimmed_len);
         if let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable()) {
-            note(&mut self.bins, place, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) });
+            note(&mut self.bins, place, &Transit { flags: LOST, ..Transit::at(frame.time_ps) });
             return Err(cause);
         }
         let random = port::random(&frame, number, self.common.spec.seed);
-        let seen = CrossingCell::new(None);
+        let seen = TransitCell::new(None);
         let crossed = match &mut self.pfc {
-            None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
+            None => port.transmit(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
             Some(pfc) => pfc.cross(index, number, port, &mut frame, random, &seen),
         };
-        if let Some(crossing) = seen.get() {
-            note(&mut self.bins, place, &crossing);
+        if let Some(transit) = seen.get() {
+            note(&mut self.bins, place, &transit);
         }
         // A frame that the link loses has used the queue all the same.
         if port.config.mark_departing != 0 && !frame.control && matches!(crossed, Ok(()) | Err(Cause::Random)) {
@@ -262,7 +262,7 @@ impl<'a> Switches<'a> {
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
         if marks {
-            note(&mut self.bins, at, &Crossing { became: MARKED, ..Crossing::at(left_ps) });
+            note(&mut self.bins, at, &Transit { flags: MARKED, ..Transit::at(left_ps) });
         }
         marks
     }
@@ -287,7 +287,7 @@ impl<'a> Switches<'a> {
         reply: bool,
         fields: impl FnOnce() -> (Key, PacketFields),
     ) {
-        if self.common.remembers {
+        if self.common.uses_trail {
             let (key, fields) = fields();
             self.trail.begin(entry, reply, &key, &fields);
             self.keep_trail(index);
@@ -301,7 +301,7 @@ impl<'a> Switches<'a> {
     /// Returns the egress port of a frame, and updates its trail.
     #[inline]
     fn find(&mut self, index: u32, slot: &mut Slot) -> Option<u32> {
-        if !self.common.remembers || !self.recalls(slot.place) {
+        if !self.common.uses_trail || !self.recalls(slot.place) {
             let choice = self.choose(slot)?;
             slot.detour = choice.detour;
             return Some(choice.port);
@@ -315,7 +315,7 @@ impl<'a> Switches<'a> {
     }
 
     fn recalls(&self, switch: u32) -> bool {
-        self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
+        self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).uses_trail())
     }
 
     #[inline]
@@ -375,7 +375,7 @@ impl<'a> Switches<'a> {
         }
         entry.lose_periodically(now_ps, data)?;
         let random = port::share(random, now_ps, uplink.number, self.common.spec.seed);
-        entry.config.carry(now_ps, len, data, random, &entry.counters)
+        entry.config.traverse_link(now_ps, len, data, random, &entry.counters)
     }
 
     /// Returns the next notice of switch `at`, and a host of the switch that it is for.
@@ -405,10 +405,10 @@ impl<'a> Switches<'a> {
     }
 }
 
-fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
+fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, transit: &Transit) {
     if let Some(bins) = bins.get_mut(place) {
-        bins.reach(crossing.came_ps.max(crossing.left_ps));
-        bins.crossed(crossing);
+        bins.reach(transit.arrived_ps.max(transit.departed_ps));
+        bins.record(transit);
     }
 }
 
@@ -463,8 +463,8 @@ impl Forwarding for Switches<'_> {
         self.common.words.get(index as usize)
     }
     #[inline]
-    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
+    fn queue_state(&self, port: u32, t_ps: u64) -> Option<QueueState> {
         let port = self.ports.get(self.place(port))?;
-        Some(port.waiting(t_ps))
+        Some(port.queue_state(t_ps))
     }
 }

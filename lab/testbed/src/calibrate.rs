@@ -17,7 +17,7 @@ use super::flows::Flows;
 use super::hosts::{Setup, return_devices};
 use super::machine_speed::{RateMeasurement, RateMeter, slower_than_alone, times};
 use super::rig::Rig;
-use spray_fabric::{FlowSpec, Scale, Start};
+use spray_fabric::{BinScale, FlowSpec, Start};
 
 use super::TestbedSpec;
 use super::unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
@@ -48,7 +48,7 @@ pub(super) fn measure(
     let fast = FabricSpec { network: &network, events: &[], queue: &|_| OPEN_QUEUE, ..spec.fabric };
     let fabric = fast.compile(0)?;
     rig.drain()?;
-    rig.configure(&fabric, fast.packet_bytes, Scale::default())?;
+    rig.configure(&fabric, fast.packet_bytes, BinScale::default())?;
     let pairs = pairs(spec.flows);
     if pairs.is_empty() {
         return Err(RunError::Calibration);

@@ -30,7 +30,7 @@ impl Collect<'_> {
         let epochs = self.setup.fabric.routes.iter().skip(1);
         let stats = self.outcome.hosts.iter().map(|running| running.endpoint.stats());
         Ok(TestbedOutcome {
-            counted: rig.program(0).counted(),
+            scheme_counters: rig.program(0).counted(),
             payload_verified,
             samples: self.samples(rig)?,
             delivered,

@@ -19,7 +19,7 @@ use super::emulation::{EmulatedDevice, Emulation, TransmitOrder};
 use super::flows::Flows;
 use super::host_port::{HostPort, LastPort, TimedHostLink};
 use super::rig::Rig;
-use spray_fabric::{Ancestors, Fabric, FabricHost, Node, Ties, mix};
+use spray_fabric::{EvPaths, Fabric, FabricHost, Node, TieBreaker, mix};
 use spray_switch::RunError;
 
 pub(super) struct Setup<'a> {
@@ -75,7 +75,8 @@ impl<'a> Setup<'a> {
     /// Creates one endpoint per host on the rig's sockets, either emulated or in real time.
     pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<HostRun>, RunError> {
         let max_hold_ps = self.max_hold_ps();
-        let turns = TransmitOrder::new(rig.devices.len(), self.least_latency_ps(), Ties::new(self.spec.fabric.seed));
+        let ties = TieBreaker::new(self.spec.fabric.seed);
+        let turns = TransmitOrder::new(rig.devices.len(), self.least_latency_ps(), ties);
         let mut hosts = Vec::with_capacity(rig.devices.len());
         for host in 0..rig.devices.len() {
             let Some(device) = rig.devices[host].take() else {
@@ -120,7 +121,7 @@ impl<'a> Setup<'a> {
     /// Opens the connections, and submits the messages with known start times.
     pub fn connect(&self, mut hosts: Vec<HostRun>) -> Result<Vec<HostRun>, RunError> {
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
-        let (mut ancestors, mut watched) = (None, 0);
+        let (mut ev_paths, mut watched) = (None, 0);
         for (index, flow) in self.spec.flows.iter().enumerate() {
             let name = &self.fabric.hosts[flow.src].name;
             let config = (self.spec.flow_config)(self.plan.first[index]);
@@ -151,7 +152,7 @@ impl<'a> Setup<'a> {
             endpoint.expect(from, connection, config).map_err(RunError::host(&self.fabric.hosts[flow.dst].name))?;
             book.expected.insert((from, connection), index);
             if config.balancer.wants_reachability() {
-                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
+                let known = ev_paths.get_or_insert_with(|| EvPaths::new(network, events, self.spec.fabric.seed));
                 let changes = |from, to| self.path_changes(known, [from, to], config.path.evs.into());
                 let from_sender = changes(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
                 hosts[flow.src].book.path_changes.extend(from_sender);
@@ -171,7 +172,7 @@ impl<'a> Setup<'a> {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     fn path_changes(
         &self,
-        known: &Ancestors<'_>,
+        known: &EvPaths<'_>,
         [from, to]: [usize; 2],
         evs: u32,
     ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {

@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spray_fabric::{Arrivals, Progress, Scale, check_flows};
+use spray_fabric::{BinScale, DeliverySeries, Progress, check_flows};
 use spray_nic::device::DeviceHealth as _;
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
@@ -106,8 +106,8 @@ impl Testbed {
         let links = host_port::TimedHostLink::all(&fabric, spec.fabric.network);
         let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
         let mut hosts = setup.hosts(&mut self.rig, true)?;
-        let arrived = Scale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
-        let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
+        let arrived = BinScale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
+        let arrivals = arrived.is_on().then(|| Arc::new(DeliverySeries::new(arrived)));
         hosts = watch::attach_observers(hosts, &setup, arrivals.as_ref());
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts.iter().map(|running| running.endpoint.device().stats()).collect::<Vec<_>>();

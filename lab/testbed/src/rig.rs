@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use spray_fabric::{ChassisSpec, Fabric, FabricHost, Scale};
+use spray_fabric::{BinScale, ChassisSpec, Fabric, FabricHost};
 use spray_nic::device::{Device, XskConfig, XskDevice};
 use spray_switch::netns_nodes::{Chassis, NetnsNode, attach_switch, create};
 use spray_switch::program::{HostProgram, KernelClock, SwitchProgram};
@@ -36,7 +36,7 @@ impl Rig {
         let span = debug_span!("switch programs", count = switch_nodes.len()).entered();
         let mut chassis = Vec::with_capacity(switch_nodes.len());
         let series = fabric.ports.len() * switch_nodes.len();
-        let (frame_bytes, bins) = (spec.packet_bytes, Scale::new(0, 1, 1, series, BINS_BYTES));
+        let (frame_bytes, bins) = (spec.packet_bytes, BinScale::new(0, 1, 1, series, BINS_BYTES));
         let clock = KernelClock::new()?;
         for (number, node) in switch_nodes.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
@@ -58,7 +58,7 @@ impl Rig {
     }
 
     /// Loads `fabric`, of the same shape, into all switches; clears queues and counters.
-    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
+    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: BinScale) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
             let switch = chassis.switch;
             chassis.program.configure(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins })?;
@@ -67,8 +67,8 @@ impl Rig {
     }
 
     /// Returns the bins of the ports' time series from `begin_ps` on, at least `asked_ps` long.
-    pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
-        Scale::new(begin_ps, asked_ps, span_ps, self.series, BINS_BYTES)
+    pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> BinScale {
+        BinScale::new(begin_ps, asked_ps, span_ps, self.series, BINS_BYTES)
     }
 
     /// Discards frames of an earlier run until nothing has arrived for a while.

@@ -8,7 +8,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_fabric::EvLife;
 use spray_fabric::{FlowOutcome, FlowSpec, PortOutcome, PortSamples, Trigger};
-use spray_pipeline::scheme::Counted;
+use spray_pipeline::scheme::SchemeCounters;
 use spray_switch::FabricSpec;
 
 /// The complete input of a run.
@@ -56,7 +56,7 @@ pub enum Dilation {
 #[derive(Clone, Debug, Default)]
 pub struct TestbedOutcome {
     /// Counters of the switches' schemes.
-    pub counted: Counted,
+    pub scheme_counters: SchemeCounters,
     /// Flows in the order of [`TestbedSpec::flows`], complete or not.
     pub flows: Vec<FlowOutcome>,
     /// Whether all received messages equal those sent.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_capture::Shared;
-use spray_fabric::Arrivals;
+use spray_fabric::DeliverySeries;
 use spray_nic::Time;
 use spray_nic::endpoint::Tap;
 
@@ -15,7 +15,7 @@ use super::tap::{HostTap, ObservedPort, scenario};
 pub(super) fn attach_observers(
     hosts: Vec<HostRun>,
     setup: &Setup<'_>,
-    arrivals: Option<&Arc<Arrivals<AtomicU64>>>,
+    arrivals: Option<&Arc<DeliverySeries<AtomicU64>>>,
 ) -> Vec<HostRun> {
     let watch = setup.spec.watch.map(|watch| (watch, watch.lock().tracer().is_some()));
     let (network, lead_in_ps) = (setup.spec.fabric.network, setup.plan.lead_in_ps);
@@ -55,7 +55,7 @@ pub(super) fn report(watch: &Shared, hosts: &[HostRun], lead_in_ps: u64) {
 /// Counts what a host receives.
 #[derive(Debug)]
 struct Counter {
-    arrivals: Arc<Arrivals<AtomicU64>>,
+    arrivals: Arc<DeliverySeries<AtomicU64>>,
     /// Due time of the last received frame: one that the machine delayed counts at this time.
     due_ps: Arc<AtomicU64>,
 }

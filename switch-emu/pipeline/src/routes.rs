@@ -60,7 +60,7 @@ pub struct SwitchConfig {
     /// The group of this switch.
     pub group: u16,
     /// 1 = some scheme of the fabric [remembers](Scheme::remembers); else the fields below are 0.
-    pub remembers: u32,
+    pub uses_trail: u32,
     /// Index of the words with each host's leaf number.
     pub hosts: u32,
     /// Its number among the switches with hosts; [`u32::MAX`]: it has no hosts.

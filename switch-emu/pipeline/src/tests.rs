@@ -149,7 +149,7 @@ fn a_flapping_link_is_out_at_the_beginning_of_each_cycle() {
         [(4_999, false), (5_000, true), (5_299, true), (5_300, false), (5_999, false), (6_000, true), (6_300, false)]
     {
         let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
-        let crossed = port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {});
+        let crossed = port.transmit(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {});
         assert_eq!(crossed.is_err(), is_out, "{t_ps}");
         assert_eq!(counters.drops_silent.get(), u64::from(is_out), "{t_ps}");
     }
@@ -166,7 +166,7 @@ fn a_port_tells_where_it_is_asked_to() {
         // One frame passes, one has no hop left, and for one there is no room.
         for (len, ttl) in [(64, 64), (64, 1), (1_000, 64)] {
             let mut frame = Frame { len, ttl, ..plain_frame(0) };
-            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| told.set(told.get() + 1));
+            let _ = port.transmit(&mut frame, u64::MAX, &queues, &counters, |_, _| told.set(told.get() + 1));
         }
         assert_eq!(told.get(), 3 * u32::from(counts));
     }
@@ -283,7 +283,7 @@ fn a_frame_that_comes_too_late_is_counted() {
     let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
     let behind = |slots: u64| (1 << 40) - (slots << port.slot_shift);
     for (t_ps, stale) in [(behind(0), 0), (behind(127), 0), (behind(128), 1), (behind(500), 2)] {
-        port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {}).unwrap();
+        port.transmit(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {}).unwrap();
         assert_eq!(counters.stale.get(), stale, "{t_ps}");
     }
 }

@@ -39,12 +39,12 @@ pub fn figure_page(figure: &Figure, results: &FigureResults) -> String {
     }
     let mut plots: Vec<Plot> = figure.measure.iter().flat_map(|measure| of_measure(figure, results, measure)).collect();
     for (series, lines) in figure.series.iter().zip(&results.port_series).filter(|(_, lines)| !lines.is_empty()) {
-        let over_time = |what: &str, unit, of: fn(&PortSeries) -> &Vec<(f64, f64)>| {
+        let time_series = |what: &str, unit, of: fn(&PortSeries) -> &Vec<(f64, f64)>| {
             let line = |port: &PortSeries| Drawn { line: Line::new(&port.port, of(port).iter().copied()), band: None };
             Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line))
         };
-        plots.push(over_time("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
-        plots.push(over_time("queues", "bytes", |lines| &lines.queue_bytes));
+        plots.push(time_series("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
+        plots.push(time_series("queues", "bytes", |lines| &lines.queue_bytes));
     }
     plots.iter_mut().enumerate().for_each(|(number, plot)| plot.id = format!("plot{number}"));
     let mut body = format!("<header><h1>{}</h1></header>\n", escape(&figure.heading()));

@@ -13,7 +13,7 @@ use spray_wire::Kind;
 
 use super::{ConnectionPath, FctEnd, Ip, Scenario};
 use crate::workload::{Flow, FlowClass, Overrides, Plan, classes};
-use spray_fabric::{Fastest, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
+use spray_fabric::{FastestPaths, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::{FrameBytes, Pfc};
 
@@ -323,7 +323,7 @@ impl Scenario {
 
     fn fastest(
         &self,
-        fastest: &mut Fastest<'_>,
+        fastest: &mut FastestPaths<'_>,
         [from, to]: [usize; 2],
         train: Train,
         bytes: (u64, Option<u64>),
@@ -336,24 +336,24 @@ impl Scenario {
     }
 
     /// Calls `each` for the index of each host, with the fastest paths to its leaf.
-    fn by_leaf(&self, paths: &Paths, hosts: &[usize], mut each: impl FnMut(&mut Fastest<'_>, usize)) {
+    fn by_leaf(&self, paths: &Paths, hosts: &[usize], mut each: impl FnMut(&mut FastestPaths<'_>, usize)) {
         let leaf = |at: &usize| self.network.leaf_of(hosts[*at]);
         let mut sorted: Vec<usize> = (0..hosts.len()).collect();
         sorted.sort_by_key(leaf);
         for alike in sorted.chunk_by(|a, b| leaf(a) == leaf(b)) {
-            let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(&alike[0]));
+            let mut fastest = FastestPaths::new(&self.network, &paths.routes, leaf(&alike[0]));
             alike.iter().for_each(|at| each(&mut fastest, *at));
         }
     }
 
-    fn way_ps(&self, fastest: &mut Fastest<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
+    fn way_ps(&self, fastest: &mut FastestPaths<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
         let own = [self.network.uplink(from), self.network.downlink(to)];
         let own_ps: u64 = own.iter().map(|link| self.network.transit_ps(*link, bytes)).sum();
         own_ps + fastest.least_ps(self.network.leaf_of(from), bytes)
     }
 
     /// Returns [`UnloadedTimes::last_bit_ps`] of a flow; `fastest` leads to the receiver's leaf.
-    fn after_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
+    fn after_ps(&self, fastest: &mut FastestPaths<'_>, flow: &Flow) -> u64 {
         let (full, (full_bytes, short)) = self.packets(flow.bytes);
         let rate_bps = self.slower_bps(flow);
         let mut after = |bytes: u64, later: u64| {

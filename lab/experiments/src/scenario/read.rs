@@ -114,7 +114,7 @@ impl Switch {
         let (resume_packets, flowcut) = (self.flowcut.resume_packets, self.flowcut.config().thresholds());
         let Reunion { interval_us, tolerance, timeout_us } = self.reunion;
         let (interval_ps, timeout_ps) = (interval_us.ps(), timeout_us.ps());
-        let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, ride: false };
+        let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, piggyback: false };
         let hash_seed = self.hash_seed;
         Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, flowcut, hash, hash_seed, reunion, conweave }
     }

@@ -194,7 +194,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             .iter()
             .map(|(flow, life)| ConnectionEvs::new(&collect.name(*flow as usize), life, 0))
             .collect(),
-        counted: outcome.counted.clone(),
+        scheme_counters: outcome.scheme_counters.clone(),
         sim: Some(SimFigures {
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::link::serialisation_ceil_ps;
 use spray_core::path::{BalancerKind, Path};
-use spray_fabric::Ties;
+use spray_fabric::TieBreaker;
 use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
@@ -23,7 +23,7 @@ const US: u64 = 1_000_000;
 const MS: u64 = 1_000_000_000;
 const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 1000;
-const TIES: Ties = Ties::new(3);
+const TIES: TieBreaker = TieBreaker::new(3);
 
 type Host = Endpoint<EmulatedDevice<MemoryDevice>>;
 

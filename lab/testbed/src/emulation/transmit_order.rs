@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_fabric::Ties;
+use spray_fabric::TieBreaker;
 
 /// The progress of each host, shared by all.
 //= docs/specs/emulation.md#EMU-5 order of sending
@@ -11,7 +11,7 @@ use spray_fabric::Ties;
 #[derive(Debug)]
 pub struct TransmitOrder {
     ahead_ps: u64,
-    ties: Ties,
+    ties: TieBreaker,
     /// By host the time before which it will send nothing; `u64::MAX` after its end.
     next_ps: Box<[AtomicU64]>,
 }
@@ -26,7 +26,7 @@ pub struct TransmitTurn {
 
 impl TransmitOrder {
     /// `ahead_ps` is the least latency of a host's link. `ties` orders frames of the same time.
-    pub fn new(hosts: usize, ahead_ps: u64, ties: Ties) -> Arc<Self> {
+    pub fn new(hosts: usize, ahead_ps: u64, ties: TieBreaker) -> Arc<Self> {
         Arc::new(Self { ahead_ps, ties, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
     }
 
@@ -38,7 +38,7 @@ impl TransmitOrder {
 }
 
 impl TransmitTurn {
-    pub fn ties(&self) -> Ties {
+    pub fn ties(&self) -> TieBreaker {
         self.turns.ties
     }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     const AHEAD_PS: u64 = 40;
-    const TIES: Ties = Ties::new(5);
+    const TIES: TieBreaker = TieBreaker::new(5);
 
     /// A host, its waiting frames, and their delay at its link beyond the latency.
     struct PolledHost {

@@ -18,7 +18,7 @@ use spray_wire::offsets::ETHERNET_BYTES;
 use super::fdb::{Fdb, is_unicast};
 use crate::RunError;
 use crate::netns;
-use crate::program::MOST_QUEUES;
+use crate::program::MAX_QUEUES;
 use crate::registry;
 
 /// An interface at the end of a cable: `HOST=IF`, `SWITCH=IF` where another machine runs that
@@ -170,7 +170,7 @@ impl ExternalInterface {
                 mac: interface.mac,
                 index: interface.index,
                 longest: interface.mtu as usize + ETHERNET_BYTES,
-                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MOST_QUEUES),
+                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MAX_QUEUES),
                 is_software: interface.kind.as_deref() == Some("veth"),
                 namespace: None,
                 _promiscuous: promiscuous,

@@ -43,7 +43,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
         ("attachments", ports),
         ("cables", ports),
         ("impairments", ports),
-        ("holders", ports * MOST_QUEUES as usize),
+        ("holders", ports * MAX_QUEUES as usize),
     ];
     for (name, entries) in sizes {
         let mut map = open.maps_mut().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
@@ -53,7 +53,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
 }
 
 /// Maximum number of receive queues of an interface in a deployed fabric.
-pub const MOST_QUEUES: u32 = 64;
+pub const MAX_QUEUES: u32 = 64;
 
 fn missing(name: &str) -> ProgramError {
     ProgramError::Fabric(format!("the object has no map `{name}`"))

@@ -13,7 +13,7 @@ mod verdict;
 use super::{HopBench, KernelClock, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Scheme, Switching};
+use spray_fabric::{BinScale, ChassisSpec, Fabric, LinkState, Node, Scheme, Switching};
 use spray_pipeline::Verdict;
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_test_support::NativeSwitch;
@@ -90,7 +90,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
         return None;
     }
     // With room for as many bins as any test counts in.
-    let bins = Scale::new(0, 1, 1, 1, usize::MAX);
+    let bins = BinScale::new(0, 1, 1, 1, usize::MAX);
     let spec = ChassisSpec { bins, hop_by_hop: true, ..ChassisSpec::whole(fabric) };
     Some(SwitchProgram::load(&spec, &KernelClock::new().expect("root")).unwrap_or_else(|error| panic!("{error}")))
 }

@@ -116,7 +116,7 @@ impl Reader<'_> {
         for (entry, name) in names.iter().enumerate() {
             let fits = |host: &usize| {
                 let leaf = &network.switches[network.leaf_of(*host)].name;
-                spray_fabric::fits(name, &network.hosts[*host]) || spray_fabric::fits(name, leaf)
+                spray_fabric::globs(name, &network.hosts[*host]) || spray_fabric::globs(name, leaf)
             };
             let own: Vec<usize> = (0..network.hosts.len()).filter(fits).filter(|host| !named.contains(host)).collect();
             self.allow(!own.is_empty(), &format!("hosts.{entry}"), || {

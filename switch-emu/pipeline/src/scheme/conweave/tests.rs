@@ -66,7 +66,7 @@ impl Net {
         self.send_to(t_ps, 1, DST)
     }
 
-    fn deliver_as(&self, t_ps: u64, packet: &Packet, ecn: u8, control: bool) -> (Option<Order>, Vec<Notice>) {
+    fn deliver_as(&self, t_ps: u64, packet: &Packet, ecn: u8, control: bool) -> (Option<QueueAction>, Vec<Notice>) {
         self.0.trail.resume(packet.trail);
         let mut frame = Frame { time_ps: t_ps, switch: packet.dst / 4, len: LEN, ecn, control, ..FRAME };
         assert_eq!(self.0.far_end(recall(&self.0, &mut frame, packet.dst).unwrap()), None);
@@ -74,7 +74,7 @@ impl Net {
         (self.state(FAR).order(), notices)
     }
 
-    fn deliver(&self, t_ps: u64, packet: &Packet) -> (Option<Order>, Vec<Notice>) {
+    fn deliver(&self, t_ps: u64, packet: &Packet) -> (Option<QueueAction>, Vec<Notice>) {
         self.deliver_as(t_ps, packet, 1, false)
     }
 
@@ -212,7 +212,7 @@ fn packets_of_the_new_path_wait_for_the_tail() {
     assert_eq!(net.deliver(20 * US, &old).0, None);
     let (order, _) = net.deliver(21 * US, &moved);
     let due_ps = 20 * US + (tail.sent_ps >> 10 << 10) + 16 * US;
-    assert_eq!(order, Some(Order { queue: 0, holds: true, releases: false, due_ps }));
+    assert_eq!(order, Some(QueueAction { queue: 0, holds: true, releases: false, due_ps }));
     assert_eq!(net.deliver(22 * US, &more).0, order);
     let (order, clear) = net.deliver(23 * US, &tail);
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((0, false, true)));
@@ -232,7 +232,7 @@ fn a_lost_tail_is_waited_for_until_it_should_have_come() {
     assert_eq!(order.unwrap().due_ps, (21 + 200 + 16) * US, "nothing is known of the old path");
     let (order, _) = net.deliver(30 * US, &first);
     let due_ps = (30 + 16) * US + (tail.sent_ps >> 10 << 10);
-    assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is");
+    assert_eq!(order, Some(QueueAction { queue: 0, holds: false, releases: false, due_ps }), "now it is");
     assert_eq!(net.expire(0, due_ps - 1), Expiry::At(due_ps));
     assert_eq!(net.expire(0, due_ps), Expiry::Now);
     assert_eq!((net.expire(0, due_ps), net.counts(FAR).timeouts), (Expiry::Free, 1));
@@ -424,20 +424,20 @@ impl Twins {
         let (order, notices) = self.net.deliver(self.now_ps, &packet);
         let mut out = Vec::new();
         match order {
-            Some(Order { holds: true, releases, .. }) => {
+            Some(QueueAction { holds: true, releases, .. }) => {
                 self.waiting.push(number);
                 if releases {
                     out.append(&mut self.waiting);
                 }
             }
-            Some(Order { releases: true, .. }) => {
+            Some(QueueAction { releases: true, .. }) => {
                 out.push(number);
                 out.append(&mut self.waiting);
             }
             _ => out.push(number),
         }
         assert_eq!(out, self.destination.arrive(self.now_ps, number, &header));
-        if let Some(Order { releases: false, due_ps, .. }) = order {
+        if let Some(QueueAction { releases: false, due_ps, .. }) = order {
             assert_eq!(Some(due_ps), self.destination.resume_ps);
         }
         assert_eq!(self.waiting.is_empty(), self.destination.resume_ps.is_none());
