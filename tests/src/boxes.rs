@@ -103,7 +103,7 @@ impl Boxes {
     /// Whether it hears who is at the other ends of all its cables.
     pub fn hears(&self, switch: &str) -> bool {
         let shown = self.shown(switch);
-        shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "heard")
+        shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "connected")
     }
 
     /// The links of a box that `links` means, after these changes.

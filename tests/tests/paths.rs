@@ -128,7 +128,7 @@ fn what_is_wrong_with_paths_is_found() {
     let dead = ports(&found, "dead-path");
     assert!(over_it.map(|value| value["port"].as_u64().unwrap()).all(|port| dead.contains(&port)), "{found}");
     // Every value is accounted for: what goes by another spine may come back by this one.
-    let told = [dead, ports(&found, "way-back")].concat().len();
+    let told = [dead, ports(&found, "return-path")].concat().len();
     assert_eq!(told, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
     place.routers.heal().unwrap();
     // Nine ports are dropped in the first router.

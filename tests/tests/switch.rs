@@ -49,8 +49,9 @@ fn use_address(machines: &Machines, host: usize, from: IpAddr, to: IpAddr) {
 /// The events of a fabric that is removed.
 fn events(machines: &Machines) -> Vec<String> {
     let report = machines.down();
-    let of =
-        |event: &serde_json::Value| format!("{} {}", event["links"].as_str().unwrap(), event["what"].as_str().unwrap());
+    let of = |event: &serde_json::Value| {
+        format!("{} {}", event["links"].as_str().unwrap(), event["change"].as_str().unwrap())
+    };
     report["events"].as_array().unwrap().iter().map(of).collect()
 }
 
@@ -194,8 +195,8 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     assert!(said.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{said}");
     let report = machines.down();
     let events =
-        report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["what"]));
-    let expected = ["\"leaf0-spine1\" \"silent\"", "\"leaf1-h2\" \"lost\"", "\"leaf1-h2\" \"found\""];
+        report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["change"]));
+    let expected = ["\"leaf0-spine1\" \"silent\"", "\"leaf1-h2\" \"disconnected\"", "\"leaf1-h2\" \"connected\""];
     assert_eq!(events.collect::<Vec<_>>(), expected);
     assert!(report["seconds"].as_f64().unwrap() > 1.0);
     let first = report["links"].as_array().unwrap().iter().find(|link| link["link"] == "h0->leaf0").unwrap();
@@ -269,7 +270,7 @@ fn fast_links_are_not_held() {
     assert!(code == 2 && errors.contains("processes at most") && errors.contains("% of the rates"), "{errors}");
     machines.assert_as_it_was();
     let shown = machines.switch(&fast);
-    assert_eq!(shown["at_once"], true);
+    assert_eq!(shown["undelayed"], true);
     // Whoever redirects a frame leaves its checksum as it is, which veth's sender has only begun.
     for host in 0..HOSTS {
         inside(&machines.host(host), || {

@@ -205,7 +205,7 @@ impl FabricDaemon {
             user: self.user.clone(),
             hosts: hosts.collect(),
             lost_frames: self.deployment.overload_drops().unwrap_or(0),
-            at_once: self.deployment.is_undelayed(),
+            undelayed: self.deployment.is_undelayed(),
             node: self.deployment.node().unwrap_or_default().into(),
             cables: self.deployment.cables().into_iter().map(cable).collect(),
         }
@@ -305,20 +305,20 @@ fn seconds(ps: u64) -> f64 {
 }
 
 fn event(LinkLogEntry { at_ps, links, event }: &LinkLogEntry) -> EventRow {
-    let what = match event {
+    let change = match event {
         LinkLogEvent::Set(settings) => settings.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
-        LinkLogEvent::Down => "lost".into(),
-        LinkLogEvent::Up => "found".into(),
+        LinkLogEvent::Down => "disconnected".into(),
+        LinkLogEvent::Up => "connected".into(),
         LinkLogEvent::AddressMoved(address, from) => format!("took {address}, which {from} no longer answers for"),
         LinkLogEvent::AddressConflict(address, of) => format!("claims {address}, which remains assigned to {of}"),
     };
-    EventRow { at_s: seconds(*at_ps), links: links.clone(), what }
+    EventRow { at_s: seconds(*at_ps), links: links.clone(), change }
 }
 
 fn cable(RemoteCable { link, port, state }: RemoteCable) -> CableRow {
     let state = match state {
-        CableState::Connected => "heard".into(),
-        CableState::NoPeer => "not heard: the link is down".into(),
+        CableState::Connected => "connected".into(),
+        CableState::NoPeer => "no messages: the link is down".into(),
         CableState::Miscabled(other) => format!("connected to `{other}`: the link is down"),
         CableState::OtherFabric => "another scenario or other settings: the link is down".into(),
     };

@@ -48,8 +48,8 @@ pub struct FabricReport {
 pub struct EventRow {
     pub at_s: f64,
     pub links: String,
-    /// A change, or `lost` and `found` of an interface's carrier or a cable's far end.
-    pub what: String,
+    /// A change, or `disconnected` and `connected` of an interface's carrier or a cable's far end.
+    pub change: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct FabricStatus {
     /// Frames that this machine did not forward, or not in time.
     pub lost_frames: u64,
     /// Frames are forwarded immediately, without emulated delay.
-    pub at_once: bool,
+    pub undelayed: bool,
     /// The only switch on this machine; empty if it runs all.
     #[serde(default)]
     pub node: String,

@@ -46,7 +46,7 @@ pub fn down(arguments: &args::Down) -> Outcome {
     say!("removed {name}{namespaces}");
     say!("it was up for {seconds:.1} s; its links carried:");
     table(links.iter().filter(|row| row.frames > 0 || row.drops().iter().any(|(_, count)| *count > 0)));
-    events.iter().for_each(|EventRow { at_s, links, what }| say!("{at_s:>9.1} s  {links} {what}"));
+    events.iter().for_each(|EventRow { at_s, links, change }| say!("{at_s:>9.1} s  {links} {change}"));
     print_lost(*lost_frames);
     if !programs.is_empty() {
         note!("spray: programs in its hosts continue without a network:");
@@ -84,7 +84,7 @@ fn print_status(status: &FabricStatus) -> Outcome {
     for CableRow { link, interface, state } in cables {
         say!("{link:<16} {interface:<16} {state}");
     }
-    if status.at_once {
+    if status.undelayed {
         say!(
             "the links are too fast for one thread to delay frames: frames are forwarded immediately, and latencies are not those of the scenario"
         );

@@ -230,7 +230,7 @@ fn times_and_sizes_of_a_run_have_a_line_per_workload() {
     };
     assert_eq!(names(&run), [["all flows"], ["all flows"]]);
     run.flows[1].workload = "background".into();
-    run.flows[1].alone_us = 48.0;
+    run.flows[1].unloaded_fct_us = 48.0;
     let lines = ["all flows".into(), Value::from(run.flows[0].workload.as_str()), "background".into()];
     assert_eq!(names(&run), [lines.clone(), lines]);
     let data = data_of(&run_page(&run));

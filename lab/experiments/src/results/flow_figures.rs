@@ -155,8 +155,8 @@ pub(crate) fn times<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Censored
 
 /// Returns the slowdown, and whether it is a lower bound.
 pub(crate) fn slowdown(flow: &FlowResult) -> Option<(f64, bool)> {
-    let us = flow.time_us().filter(|_| flow.alone_us > 0.0)?;
-    Some((us / flow.alone_us, flow.fct_us.is_none()))
+    let us = flow.time_us().filter(|_| flow.unloaded_fct_us > 0.0)?;
+    Some((us / flow.unloaded_fct_us, flow.fct_us.is_none()))
 }
 
 /// Bytes per microsecond.

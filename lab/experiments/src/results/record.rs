@@ -109,7 +109,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    const COLUMNS: [&str; 4] = ["fct_us", "bytes", "had_us", "alone_us"];
+    const COLUMNS: [&str; 4] = ["fct_us", "bytes", "elapsed_us", "unloaded_fct_us"];
 
     /// Computes them from rows of [`Completion::COLUMNS`] of `total` flows.
     fn of<'a>(flows: impl Iterator<Item = &'a [Option<f64>]> + Clone, total: usize) -> Self {

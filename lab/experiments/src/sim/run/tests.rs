@@ -355,7 +355,7 @@ fn no_message_is_faster_than_it_would_be_alone() {
         for seed in 1..=5 {
             let result = Simulation::new(&scenario).run(BalancerKind::Ops, seed, &[]).unwrap();
             for flow in &result.flows {
-                let slowdown = flow.fct_us.unwrap() / flow.alone_us;
+                let slowdown = flow.fct_us.unwrap() / flow.unloaded_fct_us;
                 (slowest, fastest) = (slowest.max(slowdown), fastest.min(slowdown));
             }
         }
