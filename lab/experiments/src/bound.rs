@@ -1,5 +1,4 @@
-//! Bounds of a scenario: the rate that all flows can have at once, and the least completion time
-//! (OFAN §5, appendices A and B).
+//! Bounds of a scenario: the rate that all flows can have at once, and the least completion time (OFAN §5).
 
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 
@@ -16,8 +15,7 @@ pub struct Bound {
     /// Least time from the first start to the last acknowledgement, in ps.
     ///
     /// If every host sends and receives one flow, all of one size, by the three modes of OFAN
-    /// appendix B. Otherwise the slowest flow at its rate, with propagation both ways and
-    /// serialisation at each hop (OFAN §5).
+    /// appendix B. Otherwise the slowest flow at its rate, with propagation and serialisation.
     pub completion_ps: u64,
 }
 

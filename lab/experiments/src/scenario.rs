@@ -40,6 +40,7 @@ use std::path::PathBuf;
 pub use effective_settings::EffectiveSettings;
 pub use paths::{Paths, UnloadedTimes};
 pub use queue_length::QueueLength;
+pub use read::rename_settings;
 pub use seeds::{MAX_SEEDS, Seeds};
 pub use settings::{Chassis, Emulation, FctEnd, MarkAt, Queue, Settings, SimulationSettings, Switch};
 pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Ip, Mistake, Transport};

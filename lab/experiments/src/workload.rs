@@ -141,7 +141,7 @@ pub enum Pattern {
         each: FlowTemplate,
     },
     /// Every host sends one message after the other, each to a random host.
-    PartnerAfterPartner(Partners),
+    ClosedLoop(Partners),
     /// Every host sends messages to random hosts at random times.
     Poisson(Poisson),
     /// Hosts repeat a collective operation.
@@ -207,7 +207,7 @@ impl Workload {
                 let far = farthest(network, receiver).into_iter().filter(|host| own.contains(host));
                 number(far.take(*senders).map(|sender| (sender, receiver)), *each)
             }
-            Pattern::PartnerAfterPartner(partners) => partners.flows(network, members, seed),
+            Pattern::ClosedLoop(partners) => partners.flows(network, members, seed),
             Pattern::Poisson(poisson) => poisson.flows(network, members, seed),
             Pattern::Collective(collective) => return collective.flows(members),
             Pattern::Flows(flows) => flows.clone(),
@@ -220,7 +220,7 @@ impl Workload {
     fn closed_loop(&self) -> Option<ClosedLoop> {
         match &self.pattern {
             Pattern::AllToAll { open: Some(open), .. } => Some(ClosedLoop { open: *open, until_ps: None }),
-            Pattern::PartnerAfterPartner(partners) => Some(ClosedLoop { open: 1, until_ps: partners.until_ps }),
+            Pattern::ClosedLoop(partners) => Some(ClosedLoop { open: 1, until_ps: partners.until_ps }),
             _ => None,
         }
     }

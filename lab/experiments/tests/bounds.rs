@@ -50,7 +50,7 @@ const OTHERS: [(&str, &str); 20] = [
     ("workload", r#"{kind = "permutation", bytes = 4000, part = [{name = "p", share = 0.5}]}"#),
     ("workload", r#"{kind = "all-to-all", bytes = 4000}"#),
     ("workload", r#"{kind = "incast", bytes = 4000}"#),
-    ("workload", r#"{kind = "partner-after-partner", sizes = "uniform", max_bytes = 4000, messages = 2}"#),
+    ("workload", r#"{kind = "closed-loop", sizes = "uniform", max_bytes = 4000, messages = 2}"#),
     ("workload", r#"{kind = "poisson", sizes = "uniform", max_bytes = 4000, load = 0.5, until_us = 10}"#),
     ("workload", r#"{kind = "all-reduce", bytes = 4000}"#),
     ("workload", r#"{kind = "fsdp", model = "llama-7b"}"#),

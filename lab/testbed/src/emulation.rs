@@ -6,14 +6,14 @@
 //! | file | content |
 //! |---|---|
 //! | `device` | stamps sent frames with their time of arrival, holds received ones until theirs |
-//! | `held` | frames on hold |
-//! | `turns` | order in which hosts send |
+//! | `held_frames` | frames on hold |
+//! | `transmit_order` | order in which hosts send |
 //! | `clock` | virtual time |
 //! | `lateness` | lateness of frames |
 
 mod clock;
-mod delayed_frames;
 mod device;
+mod held_frames;
 mod lateness;
 mod transmit_order;
 

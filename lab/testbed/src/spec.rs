@@ -31,8 +31,7 @@ pub struct TestbedSpec<'a> {
     pub base_rtt_ps: u64,
     /// Time limit of the run.
     pub until_ps: u64,
-    /// Sampling interval of ports and of delivered bytes; a long run uses a power of two times
-    /// that. 0 disables sampling.
+    /// Sampling interval of ports and of delivered bytes; longer in long runs; 0: off.
     pub sample_ps: u64,
     /// Real over scenario time.
     pub dilation: Dilation,

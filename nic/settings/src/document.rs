@@ -109,6 +109,16 @@ impl Document {
         })
     }
 
+    /// Renames the field `old` of the table at `path`, or the text `old` there; returns if it exists.
+    pub fn rename(&mut self, path: &str, old: &str, new: &str) -> bool {
+        let renamed = match self.find_mut(path).map(|node| &mut node.value) {
+            Some(Tree::Scalar(text)) if *text == *old => Some(text).map(|text| *text = new.into()),
+            Some(Tree::Table(all)) => all.iter_mut().find(|(name, _)| name == old).map(|(name, _)| *name = new.into()),
+            _ => None,
+        };
+        renamed.is_some()
+    }
+
     /// Creates a mistake at the setting at `path` or, if it is not set, at its table.
     pub fn mistake(&self, path: &str, message: impl Into<String>) -> Mistake {
         self.mistake_from(&self.nearest(path).at, message)

@@ -23,8 +23,7 @@ impl Grid {
     }
 }
 
-/// Returns a table by condition for each measure, or with one condition a table by measure.
-/// `with_intervals` adds the 95 % confidence intervals.
+/// Returns a table by condition for each measure, or by measure; `with_intervals`: of 95 %.
 pub fn grids(figure: &Figure, results: &FigureResults, with_intervals: bool) -> Vec<Grid> {
     let cell = |own: &Cell, measure: &Measure| cell(own, measure, with_intervals);
     let conditions: Vec<String> = figure.conditions(results.scale).map(|condition| condition.name.clone()).collect();

@@ -18,8 +18,7 @@ pub fn markdown_of_one(figure: &Figure, results: &FigureResults, by: &str) -> St
     format!("# {}\n\n{command}\n\n{}", figure.heading(), section(figure, results, by))
 }
 
-/// Returns the document of all `figures` and their claims that do not hold. Figures that were not
-/// run keep their rows of `before`, which may be empty.
+/// Returns the document of all `figures` and open claims. Figures not run keep rows of `before`.
 pub fn markdown(before: &str, figures: &[(&Figure, Option<&FigureResults>)], by: &str) -> String {
     let rows: Vec<_> = figures.iter().map(|(figure, results)| (*figure, rows(before, figure, *results, by))).collect();
     let count = rows.iter().fold(Count::default(), |all, (_, rows)| all.and(Count::read(&rows[0])));

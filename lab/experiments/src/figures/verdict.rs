@@ -80,9 +80,7 @@ impl Claim {
             Pick::Least => compared.iter().min_by(|a, b| value(a).total_cmp(&value(b))),
             Pick::Largest => compared.iter().max_by(|a, b| value(a).total_cmp(&value(b))),
         };
-        let Some(counts) = counts else {
-            return Finding { ours: String::new(), verdict: Verdict::NotRun, why: None };
-        };
+        let Some(counts) = counts else { return Finding { ours: String::new(), verdict: Verdict::NotRun, why: None } };
         let unit = figure.measure.iter().find(|measure| measure.key == key).map_or("", |measure| &measure.unit);
         let place = if compared.len() > 1 { format!("{}: ", counts.at) } else { String::new() };
         let ours = match counts.other {

@@ -1,6 +1,6 @@
 //! The tables of a run, column by column.
 
-use serde_json::Value;
+use serde_json::json;
 use spray_capture::Row;
 use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
@@ -231,13 +231,13 @@ fn with_run<R>(summary: &Summary, columns: &[Column<R>], rows: &[R]) -> Vec<Valu
 /// Returns a column for each axis of the runs, which are of one sweep.
 fn axes(runs: &[Summary]) -> Vec<Values> {
     let column = |(path, kind): (&String, &AxisValue)| {
-        let (kind, value): (_, fn(&AxisValue) -> Value) = match kind {
-            AxisValue::Flag(_) => (Kind::Flag, |value| value.flag().into()),
-            AxisValue::Whole(_) => (Kind::Whole, |value| value.whole().into()),
-            AxisValue::Number(_) => (Kind::Real(None), |value| value.number().into()),
-            AxisValue::Text(_) => (Kind::Text, |value| value.to_string().into()),
+        let kind = match kind {
+            AxisValue::Flag(_) => Kind::Flag,
+            AxisValue::Whole(_) => Kind::Whole,
+            AxisValue::Number(_) => Kind::Real(None),
+            AxisValue::Text(_) => Kind::Text,
         };
-        Values::new(path.clone(), kind, runs.iter().map(|run| run.axes.get(path).map_or(Value::Null, value)).collect())
+        Values::new(path.clone(), kind, runs.iter().map(|run| json!(run.axes.get(path))).collect())
     };
     runs.first().map_or_else(Vec::new, |first| first.axes.iter().map(column).collect())
 }

@@ -16,10 +16,22 @@ use super::{
     CustomAlgorithms, EffectiveSettings, Failures, MAX_RUNS, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds,
     SimulationSettings,
 };
+use spray_fabric::limits::MAX_WORKLOADS;
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, Link, LinkAction, LinkChange,
     LinkPattern, Network, RandomFailure, Switching, Thresholds, changes, conweave, preload, reunion,
 };
+
+/// Renames settings of the previous release; returns a warning for each.
+pub fn rename_settings(document: &mut Document) -> Vec<String> {
+    let renamed = [("", "open", "concurrent_messages"), (".kind", "partner-after-partner", "closed-loop")];
+    let numbers = (0..MAX_WORKLOADS).map(|number| format!(".{number}")).chain([String::new()]);
+    let names = numbers.flat_map(|at| renamed.map(|(field, old, new)| (format!("workload{at}{field}"), old, new)));
+    let all = names.chain([("switch.conweave".into(), "held", "reorder_buffer")]);
+    all.filter(|(path, old, new)| document.rename(path, old, new))
+        .map(|(path, old, new)| format!("`{old}` of `{path}` is now `{new}`; the next release refuses `{old}`"))
+        .collect()
+}
 
 impl Scenario {
     /// Reads the scenario in `file`, and the files it names.
@@ -133,13 +145,12 @@ impl ConWeave {
             resume_extra_ps: self.resume_extra_us.map_or(defaults.resume_extra_ps, Micros::ps),
             resume_default_ps: self.resume_default_us.map_or(defaults.resume_default_ps, Micros::ps),
             queues: self.queues,
-            held_bytes: self.held.bytes(),
+            held_bytes: self.reorder_buffer.bytes(),
         }
     }
 }
 
-/// Checks that frames have the hashed fields, detours have groups, and switches hash the entropy
-/// values by which Host DR names paths.
+/// Checks that frames have the hashed fields, detours have groups, and Host DR's switches hash.
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Network { switching, groups, .. } = &scenario.network;
     let Switching { schemes, hash, .. } = switching;

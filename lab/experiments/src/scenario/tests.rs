@@ -333,7 +333,7 @@ fn conweave_waits_longer_where_there_are_more_tiers() {
     assert_eq!(waits(tree, ""), [1_000, 16, 300]);
     assert_eq!(waits(tree, "[queue]\npfc = true"), [1_000, 64, 600]);
     assert_eq!(waits(tree, "[switch.conweave]\ninactive_us = 50\nresume_default_us = 7"), [50, 16, 7]);
-    let all = "[switch.conweave]\nreply_extra_us = 1\npath_busy_us = 2\nqueues = 3\nheld = \"1 kB\"";
+    let all = "[switch.conweave]\nreply_extra_us = 1\npath_busy_us = 2\nqueues = 3\nreorder_buffer = \"1 kB\"";
     let conweave = parse(&format!("{MINIMAL}{all}\n")).unwrap().network.switching.conweave;
     assert_eq!((conweave.reply_extra_ps, conweave.path_busy_ps), (1_000_000, 2_000_000));
     assert_eq!((conweave.queues, conweave.held_bytes), (3, 1_000));

@@ -63,10 +63,10 @@ pub enum PatternSettings {
     AllToAll {
         /// Maximum number of concurrent messages of a host. By default all.
         #[schemars(range(min = 1, max = 65_535))]
-        open: Option<u32>,
+        concurrent_messages: Option<u32>,
         /// Number of rounds. A host begins the next one when it has received all messages of the
         /// last.
-        #[serde(default = "one_round")]
+        #[serde(default = "one::<u32>")]
         #[schemars(range(min = 1, max = 100_000))]
         rounds: u32,
         /// Computation time of each host between two rounds.
@@ -94,7 +94,7 @@ pub enum PatternSettings {
         each: FlowTemplateSettings,
     },
     /// Every host sends messages to random hosts, each after the previous one (Flowcut §III-B2).
-    PartnerAfterPartner(PartnersSettings),
+    ClosedLoop(ClosedLoopSettings),
     /// Every host sends messages to random hosts at random times: an open loop.
     Poisson(PoissonSettings),
     /// All hosts get the sum of all hosts' data.
@@ -109,7 +109,7 @@ pub enum PatternSettings {
         /// The model.
         model: Model,
         /// Number of layers.
-        #[serde(default = "one_round")]
+        #[serde(default = "one::<u32>")]
         #[schemars(range(min = 1, max = 100_000))]
         layers: u32,
         /// Computation time of each host between two layers.
@@ -146,8 +146,8 @@ impl PatternSettings {
     }
 }
 
-fn one_round() -> u32 {
-    1
+fn one<T: From<u8>>() -> T {
+    1.into()
 }
 
 /// Whether messages between two hosts share a connection.
@@ -172,11 +172,11 @@ pub struct CollectiveSettings {
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: ByteSize,
     /// Number of independent groups: host i is in group i modulo this.
-    #[serde(default = "one_group")]
+    #[serde(default = "one::<usize>")]
     #[schemars(range(min = 1, max = 32_768))]
     pub groups: usize,
     /// Number of rounds: a host begins the next one when it has received all of the last.
-    #[serde(default = "one_round")]
+    #[serde(default = "one::<u32>")]
     #[schemars(range(min = 1, max = 100_000))]
     pub rounds: u32,
     /// Computation time of each host between two rounds.
@@ -190,10 +190,6 @@ pub struct CollectiveSettings {
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
-}
-
-fn one_group() -> usize {
-    1
 }
 
 /// Distribution of message sizes.
@@ -245,7 +241,7 @@ pub struct FlowTemplateSettings {
 
 /// Closed-loop messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PartnersSettings {
+pub struct ClosedLoopSettings {
     /// Message sizes.
     #[serde(flatten)]
     pub sizes: SizesSettings,

@@ -14,7 +14,7 @@ use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
 use spray_wire::{MAX_DATA_DSCP, Ports};
 
-use super::delayed_frames::{DelayedFrame, DelayedFrames};
+use super::held_frames::{HeldFrame, HeldFrames};
 use super::lateness::Lateness;
 use super::transmit_order::TransmitTurn;
 use crate::host_port::{LastPort, TimedHostLink};
@@ -68,12 +68,12 @@ struct HostState {
     now_ps: u64,
     /// When the endpoint has to be polled next.
     next_ps: u64,
-    held: DelayedFrames,
+    held: HeldFrames,
     arrivals: Vec<Received>,
     /// Frames waiting for their turn or for room in the device.
     waiting: VecDeque<Waiting>,
     /// Frames of this host between two switches, until their turn.
-    between: DelayedFrames,
+    between: HeldFrames,
     /// Latest virtual time of frames already sent: earlier frames between switches are late.
     sent_until_ps: u64,
     lateness: Lateness,
@@ -105,10 +105,10 @@ impl<D: Device> EmulatedDevice<D> {
             emulation,
             now_ps: 0,
             next_ps: 0,
-            held: DelayedFrames::new(frames),
+            held: HeldFrames::new(frames),
             arrivals: Vec::with_capacity(RECEIVE_BATCH),
             waiting: VecDeque::with_capacity(2 * MAX_BEFORE_TURN),
-            between: DelayedFrames::new(frames),
+            between: HeldFrames::new(frames),
             sent_until_ps: 0,
             lateness: Lateness::default(),
             too_early: 0,
@@ -284,7 +284,7 @@ impl HostState {
     //= docs/specs/emulation.md#EMU-4 a port that the host emulates
     fn next_arrival<D: Device>(&mut self, inner: &mut D) -> Option<Received> {
         while self.held.next_due_ps()? <= self.now_ps {
-            let DelayedFrame { frame, len, at_port, .. } = self.held.release()?;
+            let HeldFrame { frame, len, at_port, .. } = self.held.release()?;
             let Some(port) = self.emulation.port.as_mut().filter(|_| at_port) else {
                 return Some(Received { frame, len, misrouted: false });
             };
@@ -313,10 +313,10 @@ impl HostState {
                     inner.transmit(frame, len).map_err(|frame| self.waiting.push_front(Waiting { at_ps, frame, len }))
                 }
                 None => {
-                    let Some(held) = self.between.release() else { break };
+                    let Some(one) = self.between.release() else { break };
                     inner
-                        .transmit(held.frame, held.len)
-                        .map_err(|frame| self.between.put_back(DelayedFrame { frame, ..held }))
+                        .transmit(one.frame, one.len)
+                        .map_err(|frame| self.between.put_back(HeldFrame { frame, ..one }))
                 }
             };
             if failed.is_err() {

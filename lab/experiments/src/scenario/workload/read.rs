@@ -7,7 +7,7 @@ use spray_settings::{Document, Mistake};
 
 use super::super::mistake::{allow, list, read_file};
 use super::{
-    CollectiveSettings, Connections, FlowSettings, FlowTemplateSettings, PartSettings, PartnersSettings,
+    ClosedLoopSettings, CollectiveSettings, Connections, FlowSettings, FlowTemplateSettings, PartSettings,
     PatternSettings, PoissonSettings, SizesSettings, WorkloadSettings,
 };
 use crate::workload::{
@@ -153,7 +153,7 @@ impl Reader<'_> {
                 Pattern::CrossPodPermutation(self.each(each)?)
             }
             PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
-            PatternSettings::AllToAll { open, rounds, compute_us, connections, each } => {
+            PatternSettings::AllToAll { concurrent_messages: open, rounds, compute_us, connections, each } => {
                 let hosts = self.members;
                 self.allow(hosts * (hosts - 1) <= MAX_FLOWS, "kind", || {
                     format!("all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have")
@@ -163,9 +163,8 @@ impl Reader<'_> {
                 match (open, rounds) {
                     (_, 1) => Pattern::AllToAll { each, open: *open },
                     (Some(_), _) => {
-                        let message =
-                            "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
-                        return Err(self.mistake("open", message));
+                        let message = "`concurrent_messages` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
+                        return Err(self.mistake("concurrent_messages", message));
                     }
                     (None, _) => {
                         let (algorithm, bytes, groups) = (Algorithm::Ring, ByteSize::new(bytes), 1);
@@ -181,7 +180,7 @@ impl Reader<'_> {
                 let receiver = receiver.as_ref().map(|name| self.host("receiver", name)).transpose()?;
                 Pattern::Incast { senders: self.senders(*senders, receiver)?, receiver, each: self.each(each)? }
             }
-            PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
+            PatternSettings::ClosedLoop(partners) => Pattern::ClosedLoop(self.partners(partners)?),
             PatternSettings::Poisson(poisson) => Pattern::Poisson(self.poisson(poisson)?),
             PatternSettings::AllReduce(settings) => self.collective(Operation::AllReduce, settings)?,
             PatternSettings::AllGather(settings) => self.collective(Operation::AllGather, settings)?,
@@ -253,8 +252,8 @@ impl Reader<'_> {
         Ok(Pattern::Collective(collective))
     }
 
-    fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Mistake> {
-        let PartnersSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
+    fn partners(&self, settings: &ClosedLoopSettings) -> Result<Partners, Mistake> {
+        let ClosedLoopSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
         self.allow(*messages as usize * self.members <= MAX_FLOWS, "messages", || {
             let (hosts, most) = (self.members, MAX_FLOWS / self.members);
             format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}")

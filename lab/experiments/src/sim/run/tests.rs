@@ -252,7 +252,7 @@ fn partners(until_us: Option<u64>) -> Scenario {
         start_ps: 3_000_000,
         until_ps: until_us.map(|until| until * 1_000_000),
     };
-    scenario(Pattern::PartnerAfterPartner(partners))
+    scenario(Pattern::ClosedLoop(partners))
 }
 
 //= docs/specs/closed-loop.md#CL-1 at most one open message
@@ -277,7 +277,7 @@ fn hosts_send_one_message_after_the_other() {
 #[test]
 fn messages_are_delivered_under_any_seed() {
     let mut scenario = partners(None);
-    if let Pattern::PartnerAfterPartner(partners) = &mut scenario.workloads[0].pattern {
+    if let Pattern::ClosedLoop(partners) = &mut scenario.workloads[0].pattern {
         (partners.messages, partners.sizes) = (2, Distribution::published(Sizes::WebSearch, 16 << 20));
     }
     let largest = |seed| scenario.flows(seed).iter().map(|flow| flow.bytes).max();
@@ -287,7 +287,7 @@ fn messages_are_delivered_under_any_seed() {
     }
 }
 
-//= docs/specs/closed-loop.md#CL-1 keeps `open` messages
+//= docs/specs/closed-loop.md#CL-1 keeps `concurrent_messages` messages
 #[test]
 fn all_to_all_keeps_so_many_messages_open() {
     for open in [1, 3] {

@@ -37,7 +37,7 @@ fn flows_of_all_workloads_are_numbered_on_and_keep_what_they_wait_for() {
     let list = [
         named("p", Pattern::Permutation(EACH)),
         named("c", Pattern::Collective(rounds())),
-        named("w", Pattern::PartnerAfterPartner(partners)),
+        named("w", Pattern::ClosedLoop(partners)),
         named("t", Pattern::Tornado(EACH)),
     ];
     let plan = Plan::new(&list, &network(), 1);

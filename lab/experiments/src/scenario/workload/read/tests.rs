@@ -8,8 +8,7 @@ use crate::scenario::Scenario;
 use crate::workload::Overrides;
 
 fn parse(topology: &str, workload: &str) -> Result<Scenario, Mistake> {
-    let text =
-        format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"partner-after-partner\"\n{workload}\n");
+    let text = format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"closed-loop\"\n{workload}\n");
     Scenario::parse(Path::new("x.toml"), &text)
 }
 
@@ -18,7 +17,7 @@ const LEAVES: &str = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_l
 #[test]
 fn partners_are_read_with_their_defaults() {
     let of = |workload: &str| match parse(LEAVES, workload).unwrap().workloads.remove(0).pattern {
-        Pattern::PartnerAfterPartner(partners) => partners,
+        Pattern::ClosedLoop(partners) => partners,
         other => panic!("{other:?}"),
     };
     let plain = Partners {
@@ -145,7 +144,11 @@ fn mistakes_about_workloads_say_where_and_what_is_allowed() {
         ("[workload]\nkind = \"all-reduce\"\nbytes = 7".into(), "bytes", "at least a byte of each"),
         ("[workload]\nkind = \"all-gather\"\nalgorithm = \"tree\"\nbytes = 80".into(), "algorithm", "`tree` sums up"),
         ("[workload]\nkind = \"fsdp\"\nmodel = \"llama-7b\"".into(), "[workload]", "8 hosts are in 8 groups"),
-        ("[workload]\nkind = \"all-to-all\"\nbytes = 8\nopen = 2\nrounds = 3".into(), "open", "one of the two"),
+        (
+            "[workload]\nkind = \"all-to-all\"\nbytes = 8\nconcurrent_messages = 2\nrounds = 3".into(),
+            "concurrent_messages",
+            "one of the two",
+        ),
         (
             "[workload]\nkind = \"flows\"\ndraw_hosts = 2\nflow = [{src = \"h0\", dst = \"h1\", bytes = 1}]".into(),
             "draw_hosts",

@@ -6,7 +6,7 @@ use spray_nic::device::FrameId;
 
 /// Ordered by the first three fields.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DelayedFrame {
+pub(crate) struct HeldFrame {
     pub due_ps: u64,
     /// Order of frames of one time.
     pub tie: u32,
@@ -24,13 +24,13 @@ pub(crate) struct DelayedFrame {
 /// of 1,024 slots 17 and 14 ns. The difference is at most 3 % of the cost of a frame, and a wheel
 /// also needs a heap for frames beyond its horizon of 67 us.
 #[derive(Debug)]
-pub(crate) struct DelayedFrames {
-    heap: BinaryHeap<Reverse<DelayedFrame>>,
+pub(crate) struct HeldFrames {
+    heap: BinaryHeap<Reverse<HeldFrame>>,
     capacity: usize,
     arrivals: u64,
 }
 
-impl DelayedFrames {
+impl HeldFrames {
     pub fn new(capacity: usize) -> Self {
         Self { heap: BinaryHeap::with_capacity(capacity), capacity, arrivals: 0 }
     }
@@ -40,13 +40,13 @@ impl DelayedFrames {
         if self.heap.len() == self.capacity {
             return Err(frame);
         }
-        self.heap.push(Reverse(DelayedFrame { due_ps, tie, arrival: self.arrivals, frame, len, at_port }));
+        self.heap.push(Reverse(HeldFrame { due_ps, tie, arrival: self.arrivals, frame, len, at_port }));
         self.arrivals += 1;
         Ok(())
     }
 
     /// Inserts a frame again that [`release`](Self::release) returned.
-    pub fn put_back(&mut self, held: DelayedFrame) {
+    pub fn put_back(&mut self, held: HeldFrame) {
         self.heap.push(Reverse(held));
     }
 
@@ -55,7 +55,7 @@ impl DelayedFrames {
     }
 
     /// Takes the first frame, due or not.
-    pub fn release(&mut self) -> Option<DelayedFrame> {
+    pub fn release(&mut self) -> Option<HeldFrame> {
         self.heap.pop().map(|Reverse(held)| held)
     }
 }
@@ -73,7 +73,7 @@ mod tests {
             ops in prop::collection::vec(prop::option::of((0u64..20, 0u32..3)), 1..300),
         ) {
             let mut device = MemoryNetwork::new(MemoryConfig { frame_size: 64, ..MemoryConfig::default() }).attach([2; 6]);
-            let mut held = DelayedFrames::new(40);
+            let mut held = HeldFrames::new(40);
             let mut oracle: Vec<((u64, u32), usize, usize)> = Vec::new();
             for (number, op) in ops.into_iter().enumerate() {
                 if let Some(due) = op {
