@@ -208,7 +208,7 @@ impl Stages for Maps {
         Cause::from_code(unsafe { spray_enter(frame) }).map_or(Ok(()), Err)
     }
     #[inline(always)]
-    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+    fn route_by_trail(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
         // SAFETY: a reference, valid for the call.
         let port = unsafe { spray_recall(frame, host) };
         if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
@@ -295,13 +295,13 @@ fn unpack(packed: u64) -> LoadQuery {
     LoadQuery { measure: LoadMeasure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
 }
 
-/// [`scheme::recall`] as a global function. The pointer must be null or valid.
+/// [`scheme::route_by_trail`] as a global function. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-    View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
+    View::of(&Maps).map_or(NO_PORT, |view| scheme::route_by_trail(&view, frame, host).unwrap_or(NO_PORT))
 }
 
 /// Makes each [`Step`] a global function, with its own stack. Only those `given` a port have that

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use spray_nic::device::{Bare, Device, Received};
 use spray_nic::driver::DriverOptions;
 
-use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, both, latency, now, record};
+use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, latency, now, record, run_both};
 
 /// Frames per turn of either loop, as in endpoints.
 const BATCH: usize = 64;
@@ -42,7 +42,7 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
     }
     let received = AtomicU64::new(0);
     let send = |stop: &AtomicBool| Source::new(sender, config).run(stop, &received);
-    let (sent, arrivals) = both(config.threads, send, |stop| receive(receiver, bytes, stop, &received))?;
+    let (sent, arrivals) = run_both(config.threads, send, |stop| receive(receiver, bytes, stop, &received))?;
     let (sent, arrivals) = (sent?, arrivals?);
     Ok(Throughput { sent, received: arrivals.count, bytes, receiving: arrivals.time() })
 }
@@ -147,7 +147,7 @@ pub(super) fn exchange<D: Device + Send>(
 ) -> io::Result<Latency> {
     let [there, back] = frames;
     let (mut asking, mut answering) = (Talker::new(asking, there), Talker::new(answering, back));
-    let (took, answered) = both(threads, |stop| asking.ask(duration, stop), |stop| answering.answer(stop))?;
+    let (took, answered) = run_both(threads, |stop| asking.ask(duration, stop), |stop| answering.answer(stop))?;
     answered.and(took)
 }
 
@@ -171,9 +171,9 @@ impl<'a, D: Device> Talker<'a, D> {
                 break;
             }
             message[..8].copy_from_slice(&number.to_le_bytes());
-            self.say(&message)?;
+            self.send_message(&message)?;
             // A late answer belongs to an earlier request.
-            while self.hear(&mut message)? && message[..8] != number.to_le_bytes() {}
+            while self.wait_for_message(&mut message)? && message[..8] != number.to_le_bytes() {}
             record(&mut took, asked.elapsed());
         }
         Ok(took)
@@ -182,14 +182,14 @@ impl<'a, D: Device> Talker<'a, D> {
     fn answer(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut message = [0; REQUEST_BYTES];
         while !stop.load(Ordering::Acquire) {
-            if self.hear(&mut message)? {
-                self.say(&message)?;
+            if self.wait_for_message(&mut message)? {
+                self.send_message(&message)?;
             }
         }
         Ok(())
     }
 
-    fn say(&mut self, message: &[u8; REQUEST_BYTES]) -> io::Result<()> {
+    fn send_message(&mut self, message: &[u8; REQUEST_BYTES]) -> io::Result<()> {
         let bytes = self.frame.len();
         if let Some(last) = self.frame.last_chunk_mut() {
             *last = *message;
@@ -205,7 +205,7 @@ impl<'a, D: Device> Talker<'a, D> {
     }
 
     /// Waits for a message; returns false if none arrives within [`PATIENCE`].
-    fn hear(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
+    fn wait_for_message(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
         let begun = now();
         while begun.elapsed() < PATIENCE {
             if self.take(message)? {

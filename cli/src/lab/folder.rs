@@ -31,7 +31,7 @@ pub enum LockScope {
     Part,
 }
 
-/// Creates and locks the results folder. With `LockScope::All` also removes leftovers of killed runs.
+/// Creates and locks the results folder. `LockScope::All` also removes leftovers of killed runs.
 #[cfg(feature = "xdp")]
 pub fn lock(folder: &Path, scope: LockScope) -> Outcome<FolderLock> {
     use nix::errno::Errno;

@@ -1,4 +1,4 @@
-//! Bounds of a scenario: the rate that all flows can have at once, and the least completion time (OFAN §5).
+//! Bounds of a scenario: the rate that all flows can have at once, and the least time (OFAN §5).
 
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 

@@ -49,8 +49,8 @@ impl Engine for Xdp {
 }
 
 /// Sets up a scenario's hosts, links and switches for external traffic, without its workload and
-/// failures. Hosts use the `external` namespaces; with `interfaces`, only switches are created, between
-/// existing interfaces.
+/// failures. Hosts use the `external` namespaces; with `interfaces`, only switches are created,
+/// between existing interfaces.
 ///
 /// # Errors
 /// When the scenario, the privileges or the kernel do not permit it; everything is removed then.

@@ -51,7 +51,7 @@ pub(super) struct Net<'a, W> {
     pub flow_ends: Vec<FlowEnd>,
     /// When the first thing of both is due.
     pub out_ps: u64,
-    /// Frames that have yet to leave their port to get their marks, before they are put into the outbox: channel, and event.
+    /// Frames (channel, event) that are marked when they leave their port, before the outbox.
     leaving: Vec<(u32, u32)>,
     /// When the first of them leaves.
     leaves_ps: u64,
@@ -121,7 +121,7 @@ impl<'a, W: Observer> Net<'a, W> {
         frames
     }
 
-    /// A frame goes on over a cable; for `channel` see [`Port::channel`](super::port::Port::channel).
+    /// Passes a frame to a cable; see [`Port::channel`](super::port::Port::channel).
     #[inline]
     fn pass(&mut self, event: u32, channel: u32) {
         if channel == 0 {

@@ -301,20 +301,20 @@ impl<'a> Switches<'a> {
     /// Returns the egress port of a frame, and updates its trail.
     #[inline]
     fn find(&mut self, index: u32, slot: &mut Slot) -> Option<u32> {
-        if !self.common.uses_trail || !self.recalls(slot.place) {
+        if !self.common.uses_trail || !self.routes_by_trail(slot.place) {
             let choice = self.choose(slot)?;
             slot.detour = choice.detour;
             return Some(choice.port);
         }
         self.trail.resume(self.trails[index as usize]);
         let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
-        let port = scheme::recall(self, &mut frame, slot.to).ok()?;
+        let port = scheme::route_by_trail(self, &mut frame, slot.to).ok()?;
         slot.detour = frame.detour;
         self.keep_trail(index);
         Some(port)
     }
 
-    fn recalls(&self, switch: u32) -> bool {
+    fn routes_by_trail(&self, switch: u32) -> bool {
         self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).uses_trail())
     }
 
@@ -399,7 +399,7 @@ impl<'a> Switches<'a> {
         if is_there {
             self.trail.resume(self.trails[index as usize]);
             let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
-            let _port = scheme::recall(self, &mut frame, slot.to);
+            let _port = scheme::route_by_trail(self, &mut frame, slot.to);
         }
         is_there
     }

@@ -70,7 +70,7 @@ impl RateMeter {
     }
 }
 
-/// Returns by how much other load slows a busy thread, which ran `ran_ns` of `elapsed_ns`, if by much.
+/// Returns how much other load slows a busy thread, which ran `ran_ns` of `elapsed_ns`, if much.
 pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64) -> Option<f64> {
     let slower = elapsed_ns as f64 / ran_ns.max(1) as f64;
     (slower >= SHARED).then_some(slower)

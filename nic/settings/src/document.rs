@@ -109,7 +109,7 @@ impl Document {
         })
     }
 
-    /// Renames the field `old` of the table at `path`, or the text `old` there; returns if it exists.
+    /// Renames the field `old` of the table at `path`, or the text `old` there, if it exists.
     pub fn rename(&mut self, path: &str, old: &str, new: &str) -> bool {
         let renamed = match self.find_mut(path).map(|node| &mut node.value) {
             Some(Tree::Scalar(text)) if *text == *old => Some(text).map(|text| *text = new.into()),

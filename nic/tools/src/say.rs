@@ -1,4 +1,4 @@
-//! Output of commands: results on standard output, as text or JSON, and diagnostics on standard error.
+//! Output of commands: results on standard output, as text or JSON; diagnostics on standard error.
 
 use std::fmt::{Arguments, Display};
 use std::io::{ErrorKind, Write, stderr, stdout};

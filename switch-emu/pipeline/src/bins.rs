@@ -2,7 +2,7 @@
 //!
 //! The number of cells does not depend on the run: a cell for the time before 0, then
 //! `2^first_log2` bins, then half as many of twice the width, and so on, [`LEVELS`] times. A cell's
-//! number follows from the time. Readers merge shorter bins to the longest width: [`BinScale::place`].
+//! number follows from the time. Readers merge shorter bins to the longest: [`BinScale::place`].
 
 use crate::counters::counter_words;
 use crate::word::Word;

@@ -1,7 +1,8 @@
 //! Data of a deployed fabric, with the same layout in the kernel's maps and in memory.
 //!
-//! An XDP program cannot delay frames. It redirects each to a process, behind a [`DelayHeader`] with the
-//! time and the egress port; or forwards it at once, at rates that a process cannot handle.
+//! An XDP program cannot delay frames. It redirects each to a process, behind a [`DelayHeader`]
+//! with the time and the egress port; or forwards it at once, at rates that a process cannot
+//! handle.
 
 use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 
@@ -227,7 +228,8 @@ mod tests {
         assert_eq!(MacRewrite::default().write(&mut frame[..11]), None);
     }
 
-    /// An interface of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
+    /// An interface of the user's takes a frame for the fabric, the machine or the bridge; one that
+    /// the fabric made always for the fabric.
     #[test]
     fn frames_go_to_their_side() {
         let external = Attachment {
@@ -253,7 +255,8 @@ mod tests {
         assert!(external.routes(&machine[..]) && !external.routes(&host[..]) && own.routes(&host[..]));
     }
 
-    /// Who is asked for by ARP: a host or somebody that nobody knows, or this machine, be it by its address or by its Ethernet address.
+    /// Who is asked for by ARP: a host or somebody that nobody knows, or this machine, be it by its
+    /// address or by its Ethernet address.
     //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
     fn questions_for_the_machine_go_to_its_kernel_and_others_to_their_hosts() {

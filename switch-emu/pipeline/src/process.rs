@@ -221,7 +221,7 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, uses_trail: bool
 pub(crate) fn find<T: Stages>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     if Scheme::from_number(switch.scheme).uses_trail() {
-        frame.port = tables.recall(frame, host)?;
+        frame.port = tables.route_by_trail(frame, host)?;
     }
     Ok(())
 }

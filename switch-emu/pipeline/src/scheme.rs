@@ -28,13 +28,16 @@ mod rotation;
 mod subprograms;
 
 // Files that name all schemes.
+mod by_trail;
 mod choose;
 mod in_memory;
-mod recall;
 #[cfg(not(target_arch = "bpf"))]
 mod scheme_counters;
 mod words;
 
+#[cfg(not(target_arch = "bpf"))]
+pub use by_trail::poll;
+pub use by_trail::{route_by_trail, step};
 pub use choose::choose;
 #[cfg(not(target_arch = "bpf"))]
 pub use conweave::{Expiry, QueueAction, State};
@@ -50,9 +53,6 @@ pub use least::{MAX_IN_KERNEL, least, score};
 pub use list::Scheme;
 #[cfg(not(target_arch = "bpf"))]
 pub use notice::Notice;
-#[cfg(not(target_arch = "bpf"))]
-pub use recall::poll;
-pub use recall::{recall, step};
 #[cfg(not(target_arch = "bpf"))]
 pub use scheme_counters::SchemeCounters;
 pub use spray_wire::flowcut::Rule as FlowcutRule;

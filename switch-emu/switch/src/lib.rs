@@ -1,7 +1,7 @@
 //! Switches on a Linux machine: XDP programs on veth pairs or interfaces. Needs root.
 //!
-//! [`Deployment`] forwards any traffic in real time. [`program`] loads programs, [`netns_nodes`] creates
-//! namespaces, [`leftovers`] and [`clean`] find and remove leftovers of killed processes.
+//! [`Deployment`] forwards any traffic in real time. [`program`] loads programs, [`netns_nodes`]
+//! creates namespaces, [`leftovers`] and [`clean`] find and remove leftovers of killed processes.
 
 mod cleanup;
 mod deployment;

@@ -209,7 +209,7 @@ impl Scenario {
     }
 
     /// Returns the bounds of the retransmission timeout between two hosts. The default minimum
-    /// covers full queues on the whole path, and the default maximum also links slow from the start.
+    /// covers full queues on the whole path, and the default maximum also slow links.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64, from: usize, to: usize) -> RtoConfig {
         // All links but the sender's leave a switch.
         let switches = hops(&self.network, &paths.routes, from, to).count().saturating_sub(1) as u64;

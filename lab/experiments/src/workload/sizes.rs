@@ -1,6 +1,6 @@
 //! Distributions of message sizes, published or from a file.
 //!
-//! Points (bytes, share of messages of at most that size), uniform in between; sources: `docs/specs/closed-loop.md`.
+//! Points (bytes, share of messages up to it), uniform in between: `docs/specs/closed-loop.md`.
 
 use std::sync::Arc;
 

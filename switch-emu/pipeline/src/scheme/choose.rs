@@ -47,7 +47,7 @@ fn rank<F: Forwarding>(
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
-        // Usually handled by [`recall`](super::recall()).
+        // Usually handled by [`route_by_trail`](super::route_by_trail()).
         Scheme::Conga
         | Scheme::ConWeave
         | Scheme::FlowcutIngress

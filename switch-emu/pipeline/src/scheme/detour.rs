@@ -67,8 +67,8 @@ pub(super) fn decide<F: Forwarding>(
     shortest.choice(tables, SHORTEST)
 }
 
-/// The host toward which a frame with this note is sent next, and its new note. `random_bits` is the
-/// checksum used in [`decide`]. Without groups: its own host, and the same note.
+/// The host toward which a frame with this note is sent next, and its new note. `random_bits` is
+/// the checksum used in [`decide`]. Without groups: its own host, and the same note.
 //= docs/specs/switching.md#SWC-32 invalid notes
 #[inline(always)]
 pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, random_bits: u32) -> (u32, u8) {

@@ -143,7 +143,7 @@ impl QueueState {
 }
 
 /// Returns the index of a port's words in fabrics with stateful schemes: its
-/// [tag](Forwarding::tag), [rate](Forwarding::rate_word), port [back](Forwarding::back). Word 0: none.
+/// [tag](Forwarding::tag), [rate](Forwarding::rate_word), port [back](Forwarding::back).
 #[inline(always)]
 pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)

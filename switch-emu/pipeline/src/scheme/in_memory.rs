@@ -3,7 +3,7 @@
 use super::forwarding::Forwarding;
 use super::least::{least, score};
 use super::subprograms::{LoadQuery, Step, Subprograms};
-use super::{recall, reunion};
+use super::{by_trail, reunion};
 use crate::frame::Frame;
 use crate::routes::Group;
 
@@ -13,7 +13,7 @@ pub trait InMemory: Forwarding {}
 impl<F: InMemory> Subprograms for F {
     #[inline(always)]
     fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
-        recall::step(self, step, frame, host, port)
+        by_trail::step(self, step, frame, host, port)
     }
     #[inline(always)]
     fn least(&self, group: &Group, t_ps: u64, query: &LoadQuery) -> u32 {

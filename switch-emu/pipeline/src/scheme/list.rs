@@ -174,7 +174,7 @@ impl Scheme {
         matches!(self, Self::FlowcutIngress | Self::FlowcutSwitch)
     }
 
-    /// Returns whether frames have a [`Trail`], and [`recall`](super::recall()) finds their ports.
+    /// Returns whether frames have a [`Trail`], and [`route_by_trail`](super::route_by_trail()) finds their ports.
     #[inline(always)]
     pub const fn uses_trail(self) -> bool {
         matches!(self, Self::Conga | Self::ConWeave | Self::FlowcutIngress | Self::FlowcutSwitch)

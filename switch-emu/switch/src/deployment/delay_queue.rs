@@ -68,8 +68,8 @@ const COUNT_INTERVAL_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl DelayQueue {
-    /// Starts the thread. `egress` has the exit of each port that has one, and `switches` the switch
-    /// of each port; empty: switches send no ICMP errors.
+    /// Starts the thread. `egress` has the exit of each port that has one, and `switches` the
+    /// switch of each port; empty: switches send no ICMP errors.
     pub fn new(
         clock: KernelClock,
         sockets: Vec<QueueSocket>,

@@ -7,7 +7,7 @@ use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::note::ReunionNote;
 use crate::scheme::tests::chassis::{BASE_RTT_PS, Chassis, FRAME, SETTINGS};
-use crate::scheme::{Forwarding, Notice, Scheme, poll, recall};
+use crate::scheme::{Forwarding, Notice, Scheme, poll, route_by_trail};
 use crate::trail::WORDS;
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
@@ -56,9 +56,9 @@ impl Net {
         self.0.trail.begin(0, false, &key, &PacketFields::default());
         let hash = crate::hash::mix(u64::from(flow));
         let mut frame = Frame { flow: hash, time_ps: t_ps, switch: 0, len: LEN, ..FRAME };
-        let spine = self.0.far_end(recall(&self.0, &mut frame, dst).unwrap()).unwrap();
+        let spine = self.0.far_end(route_by_trail(&self.0, &mut frame, dst).unwrap()).unwrap();
         frame.switch = spine;
-        assert_eq!(self.0.far_end(recall(&self.0, &mut frame, dst).unwrap()), Some(dst / 4));
+        assert_eq!(self.0.far_end(route_by_trail(&self.0, &mut frame, dst).unwrap()), Some(dst / 4));
         Packet { trail: self.0.trail.words(), spine: spine - LEAVES, sent_ps: t_ps, dst }
     }
 
@@ -69,7 +69,7 @@ impl Net {
     fn deliver_as(&self, t_ps: u64, packet: &Packet, ecn: u8, control: bool) -> (Option<QueueAction>, Vec<Notice>) {
         self.0.trail.resume(packet.trail);
         let mut frame = Frame { time_ps: t_ps, switch: packet.dst / 4, len: LEN, ecn, control, ..FRAME };
-        assert_eq!(self.0.far_end(recall(&self.0, &mut frame, packet.dst).unwrap()), None);
+        assert_eq!(self.0.far_end(route_by_trail(&self.0, &mut frame, packet.dst).unwrap()), None);
         let notices = core::iter::from_fn(|| poll(&self.0, FAR)).collect();
         (self.state(FAR).order(), notices)
     }
@@ -82,7 +82,7 @@ impl Net {
         assert_eq!(notice.to, 0);
         self.0.trail.begin_notice(FAR, notice.note, notice.flow, notice.more);
         let mut frame = Frame { time_ps: t_ps, switch: 0, control: true, ..FRAME };
-        recall(&self.0, &mut frame, SRC).unwrap();
+        route_by_trail(&self.0, &mut frame, SRC).unwrap();
     }
 
     fn counts(&self, switch: u32) -> Counts {

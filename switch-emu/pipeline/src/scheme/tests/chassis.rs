@@ -16,7 +16,8 @@ use crate::process::find;
 use crate::queue::PortQueues;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::scheme::{
-    Forwarding, Groups, InMemory, PortWord, QueueState, Scheme, Size, State, conweave, port_words, recall, reunion,
+    Forwarding, Groups, InMemory, PortWord, QueueState, Scheme, Size, State, conweave, port_words, reunion,
+    route_by_trail,
 };
 use crate::trail::Trail;
 use crate::{Cause, Stages, Tables, View, cross};
@@ -247,7 +248,7 @@ impl Chassis {
     pub(crate) fn go(&self, mut frame: Frame, host: u32) -> Result<Way, Cause> {
         let mut spine = None;
         loop {
-            let port = recall(self, &mut frame, host)?;
+            let port = route_by_trail(self, &mut frame, host)?;
             match self.far_end(port) {
                 None => return Ok(Way { spine, note: self.trail.note.get(), detour: frame.detour }),
                 Some(next) => frame.switch = next,

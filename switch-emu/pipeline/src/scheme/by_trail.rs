@@ -22,14 +22,14 @@ use crate::verdict::Cause;
 /// # Errors
 /// [`Cause::NoRoute`] without a route, or while a flow must wait before it changes its port.
 #[inline(always)]
-pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+pub fn route_by_trail<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     let port = match Scheme::from_number(switch.scheme) {
         Scheme::Conga => run_step(tables, Step::Conga, frame, host, OPEN),
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::route(tables, switch, frame, host),
         scheme => match scheme.reunion_base() {
-            Some(base) => recall_reunion(tables, frame, host, base),
+            Some(base) => route_by_reunion(tables, frame, host, base),
             None => run_step(tables, Step::Flowcut, frame, host, OPEN),
         },
     };
@@ -37,7 +37,7 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
 }
 
 #[inline(always)]
-fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
+fn route_by_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
     run_step(tables, Step::Begin, frame, host, OPEN)?;
     run_step(tables, Step::Move, frame, host, OPEN)?;
     let given = run_step(tables, Step::Prepare, frame, host, OPEN)?;
