@@ -18,7 +18,7 @@ pub(super) struct Mailboxes {
     /// The first channel of each part, and the destination of each channel.
     first_channel: Vec<usize>,
     ends: Vec<u32>,
-    /// The ways to each part, by origin.
+    /// The channels to each part, by origin.
     into: Vec<Vec<usize>>,
 }
 

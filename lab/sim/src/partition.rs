@@ -15,7 +15,7 @@ pub(super) struct Partition {
     pub hosts: Vec<Vec<u32>>,
     /// The host's index in its part.
     pub place_of_host: Vec<u32>,
-    /// By part, the parts to which its cables lead, ascending: its *ways*.
+    /// By part, the parts to which its cables lead, ascending: its *channels*.
     pub channels: Vec<Vec<u32>>,
     /// Minimum latency between parts.
     pub lookahead_ps: u64,

@@ -26,7 +26,7 @@ pub(super) struct Port {
     pub counters: PortCounters<Cell<u64>>,
     /// Switch or host at which the cable ends.
     pub place: u32,
-    /// 0 = the cable ends in this part, else 1 + the number of the way to the other part.
+    /// 0 = the cable ends in this part, else 1 + the number of the channel to the other part.
     pub channel: u16,
     pub kind: Kind,
     /// Whether the data class is paused.

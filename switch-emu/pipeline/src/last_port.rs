@@ -46,7 +46,7 @@ impl<W: Word + Default> LastPort<W> {
         self.config.latency_ps
     }
 
-    /// Moves a frame through the port and writes its changes; `note` receives each crossing. Frames
+    /// Moves a frame through the port and writes its changes; `note` receives each transit. Frames
     /// must arrive in the order of their virtual times.
     ///
     /// A frame that no switch would forward is unchanged and due at once: the host handles it.

@@ -60,7 +60,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         QueueState { bytes: queues.total.peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
-    /// Moves a frame to the far end of the port's link. `note` receives the crossing.
+    /// Moves a frame to the far end of the port's link. `note` receives the transit.
     #[inline(always)]
     pub fn transmit<Q: Backlog, C: Word>(
         &self,
@@ -147,7 +147,7 @@ impl<const STATES: usize> PortSettings<STATES> {
     }
 
     /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags
-    /// of its crossing, which `note` receives.
+    /// of its transit, which `note` receives.
     #[inline(always)]
     fn enqueue<Q: Backlog, C: Word>(
         &self,

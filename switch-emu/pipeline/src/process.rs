@@ -216,7 +216,7 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, uses_trail: bool
     Err(Cause::HopLimit)
 }
 
-/// Sets a frame's egress port, if the scheme of its present switch remembers.
+/// Sets a frame's egress port, if the scheme of its present switch uses the trail.
 #[inline(always)]
 pub(crate) fn find<T: Stages>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;

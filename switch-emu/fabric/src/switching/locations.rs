@@ -107,7 +107,7 @@ impl Locations {
         self.leaves.iter().map(|leaf| 2 * known[*leaf].unwrap_or(0)).collect()
     }
 
-    /// By switch the ports that lead up, in order: its ways from 1 on, at most 255.
+    /// By switch the ports that lead up, in order: its uplinks from 1 on, at most 255.
     //= docs/specs/reunion.md#REU-2 source routing
     pub(super) fn uplinks(&self, tiers: &Tiers) -> Vec<Vec<u32>> {
         let mut uplinks = vec![Vec::new(); tiers.tier.len()];

@@ -1,4 +1,4 @@
-//! Schemes with switches that [remember](Scheme::remembers): they use the frame's trail too.
+//! Schemes that [use the frame's trail](Scheme::uses_trail).
 //!
 //! Each step is a separate function in the kernel, since its stack has no room for two.
 

@@ -66,7 +66,7 @@ pub trait Forwarding: Routes + Subprograms {
     type TrailWord: Word;
     /// Returns a word of memory: pointers, ports' and hosts' words, and schemes' tables.
     fn word(&self, index: u32) -> Option<&Self::Word>;
-    /// Returns the trail of the present frame; only where a scheme [remembers](Scheme::remembers).
+    /// Returns the trail of the present frame; only where a scheme [uses it](Scheme::uses_trail).
     fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
     /// Returns a switch's state; only where it [holds](Scheme::holds) packets.
     #[cfg(not(target_arch = "bpf"))]

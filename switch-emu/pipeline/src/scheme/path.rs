@@ -1,29 +1,29 @@
 //! PathID: the uplinks of a frame's path.
 //!
-//! A PathID has a way per tier: a port's number among those that lead up, from 1 on; 0: any. In two
+//! A PathID has an uplink per tier: the number of a port that leads up, from 1 on; 0: any. In two
 //! tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
 
 use super::forwarding::Forwarding;
 use crate::hash::mix;
 use crate::routes::{Group, SwitchConfig};
 
-const WAY_BITS: u32 = 8;
+const UPLINK_BITS: u32 = 8;
 const UPLINK_MASK: u32 = 0xff;
 const TIERS: u32 = 2;
 
-/// The way of a PathID after `hops` links; 0: none.
+/// The uplink of a PathID after `hops` links; 0: none.
 #[inline(always)]
 pub(super) const fn uplink(path: u32, hops: u32) -> u32 {
-    if hops < TIERS { path >> (hops * WAY_BITS) & UPLINK_MASK } else { 0 }
+    if hops < TIERS { path >> (hops * UPLINK_BITS) & UPLINK_MASK } else { 0 }
 }
 
-/// Sets the way after `hops` links in a PathID.
+/// Sets the uplink after `hops` links in a PathID.
 #[inline(always)]
 pub(super) const fn with_uplink(path: u32, hops: u32, uplink: u32) -> u32 {
     if hops >= TIERS {
         return path;
     }
-    let shift = hops * WAY_BITS;
+    let shift = hops * UPLINK_BITS;
     path & !(UPLINK_MASK << shift) | (uplink & UPLINK_MASK) << shift
 }
 

@@ -49,7 +49,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns a switch's initial words, with the ports of its ways up, each after its place.
+    /// Returns a switch's initial words, with the ports of its uplinks, each after its place.
     //= docs/specs/reunion.md#REU-6 elephants
     pub fn words<'a>(&self, uplinks: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let hot = u64::from(self.tolerance).saturating_mul(uplinks.len() as u64);

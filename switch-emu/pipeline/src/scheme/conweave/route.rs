@@ -84,7 +84,7 @@ fn follow<F: Forwarding>(
     pinned.or_else(|| hashed::port(tables, switch, frame, host))
 }
 
-/// The port of a way, if it is on a route.
+/// The port of an uplink, if it is on a route.
 //= docs/specs/conweave.md#CWV-2 source routing
 fn pinned<F: Forwarding>(tables: &F, frame: &Frame, host: u32, uplink: u32) -> Option<u32> {
     if uplink == 0 {

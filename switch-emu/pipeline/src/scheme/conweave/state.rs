@@ -24,7 +24,7 @@ pub struct State {
 }
 
 impl State {
-    /// Creates the state of a switch with these ports of its ways up, and base RTTs by leaf.
+    /// Creates the state of a switch with these uplinks, and base RTTs by leaf.
     pub fn new(settings: Settings, uplinks: Vec<u32>, rtts_ps: Vec<u64>) -> Self {
         Self { settings, uplinks: Uplinks(uplinks), rtts_ps, ..Self::default() }
     }

@@ -14,7 +14,7 @@ pub(super) const MAX_LINKS: u32 = 4;
 /// Maximum number of paths tried by a reroute.
 const MOST_PATHS: u32 = 256;
 
-/// The port of a PathID's way at a switch, if it is on a route.
+/// The port of a PathID's uplink at a switch, if it is on a route.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
 pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &Group, uplink: u32) -> Option<u32> {

@@ -63,7 +63,7 @@ impl Region {
 }
 
 const SINGLE: Region = Region::first(single::COUNT);
-/// The port of each way up, plus 1; way 0 does not exist.
+/// The port of each uplink, plus 1; uplink 0 does not exist.
 pub(super) const UPLINKS: Region = Region::after(SINGLE, 256);
 /// Elephants by link, of this and the last interval.
 pub(super) const LINKS: Region = Region::after(UPLINKS, 2 * 1_024);
