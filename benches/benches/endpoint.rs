@@ -176,7 +176,7 @@ fn ends(criterion: &mut Criterion) {
         let mut pair =
             spray_benches::Pair::new(&spray_benches::Load { in_place, ..spray_benches::Load::new(payload_bytes, 4) });
         for end in ["sender", "receiver"] {
-            let pick = |ends: spray_benches::Ends| if end == "sender" { ends.sender_ns } else { ends.receiver_ns };
+            let pick = |ends: spray_benches::EndCosts| if end == "sender" { ends.sender_ns } else { ends.receiver_ns };
             group.bench_function(format!("{end}/{name}"), |bencher| {
                 bencher.iter_custom(|packets| Duration::from_nanos((pick(pair.run(packets)) * packets as f64) as u64));
             });

@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{Simulation, reference};
-use spray_experiments::workload::{Each, Pattern};
+use spray_experiments::workload::{FlowTemplate, Pattern};
 use spray_fabric::LeafSpine;
 
 criterion_group!(benches, sim);
@@ -37,6 +37,6 @@ fn sim(criterion: &mut Criterion) {
 fn permutation(leaves: usize, bytes: u64) -> Scenario {
     let hosts_per_leaf = if leaves == 4 { 8 } else { leaves.max(16) };
     let counts = LeafSpine::uniform([leaves, hosts_per_leaf, hosts_per_leaf], 400_000_000_000, 1_000_000);
-    let pattern = Pattern::CrossLeafPermutation(Each { bytes, start_ps: 0 });
+    let pattern = Pattern::CrossLeafPermutation(FlowTemplate { bytes, start_ps: 0 });
     reference("permutation", counts.network(), pattern)
 }

@@ -39,7 +39,7 @@ fn cpus(c: &mut Criterion) {
         for (name, hops) in [("redirect", None), ("hop", Some(1)), ("hops", Some(4))] {
             group.bench_function(BenchmarkId::new(name, cpus), |bencher| {
                 bencher.iter_custom(|count| {
-                    bench.together(cpus, hops, repeat(count)).expect("a test run").mul_f64(count as f64)
+                    bench.concurrent(cpus, hops, repeat(count)).expect("a test run").mul_f64(count as f64)
                 });
             });
         }

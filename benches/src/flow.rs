@@ -11,7 +11,7 @@ use spray_core::{
 };
 use spray_wire::{Ack, Data};
 
-use super::{BATCH, End, Ends, Load, RTT_PS, STEP_PS, Stopwatch};
+use super::{BATCH, End, EndCosts, Load, RTT_PS, STEP_PS, Stopwatch};
 
 /// Sender and receiver of a connection: path selection, window, recovery, acknowledgements.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Flow {
     }
 
     /// Sends at least `packets` packets; returns the cost per packet.
-    pub fn run(&mut self, packets: u64) -> Ends {
+    pub fn run(&mut self, packets: u64) -> EndCosts {
         let mut watch = Stopwatch::start();
         let mut sent = 0;
         while sent < packets {
@@ -91,7 +91,7 @@ impl Flow {
 
 /// A balancer without a connection.
 #[derive(Debug)]
-pub struct Choosing {
+pub struct BalancerOnly {
     balancer: AnyBalancer,
     path: Path,
     rng: Rng,
@@ -102,7 +102,7 @@ pub struct Choosing {
     psn: u64,
 }
 
-impl Choosing {
+impl BalancerOnly {
     /// Creates the balancer.
     #[must_use]
     pub fn new(load: &Load) -> Self {

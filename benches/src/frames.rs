@@ -7,12 +7,12 @@ use spray_wire::{
     xxh3,
 };
 
-use super::{BATCH, End, Ends, Load, Stopwatch, host, network};
+use super::{BATCH, End, EndCosts, Load, Stopwatch, host, network};
 use spray_nic::device::{Device, FrameId, MemoryDevice, Received};
 
 /// The work on each frame. Each rung adds one thing to the previous rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rung {
+pub enum Layer {
     /// Frames of the right length in one direction, and shorter ones back.
     Device,
     /// The payload is copied into and out of the frame.
@@ -26,7 +26,7 @@ pub enum Rung {
 /// Two devices and the work of a rung.
 #[derive(Debug)]
 pub struct Frames {
-    rung: Rung,
+    layer: Layer,
     ack_every: usize,
     sender: MemoryDevice,
     receiver: MemoryDevice,
@@ -45,10 +45,10 @@ const HEADERS: usize = header_bytes(false, Kind::Data);
 impl Frames {
     /// Creates the devices and a message.
     #[must_use]
-    pub fn new(load: &Load, rung: Rung) -> Self {
+    pub fn new(load: &Load, layer: Layer) -> Self {
         let network = network();
         Self {
-            rung,
+            layer,
             ack_every: load.ack_every as usize,
             sender: network.attach(host(1).mac),
             receiver: network.attach(host(2).mac),
@@ -62,7 +62,7 @@ impl Frames {
     }
 
     /// Sends at least `packets` packets; returns the cost per packet.
-    pub fn run(&mut self, packets: u64) -> Ends {
+    pub fn run(&mut self, packets: u64) -> EndCosts {
         let mut watch = Stopwatch::start();
         let batches = packets.div_ceil(BATCH as u64);
         for _ in 0..batches {
@@ -81,7 +81,7 @@ impl Frames {
             let payload = &self.message[self.at..self.at + self.payload_bytes];
             self.at = next(self.at, self.payload_bytes, self.message.len());
             let body = Body::Data(Data { payload_bytes: payload.len() as u16, ..Data::default() });
-            send(&mut self.sender, self.rung, &envelope(1, 2), &body, payload);
+            send(&mut self.sender, self.layer, &envelope(1, 2), &body, payload);
         }
         self.sender.flush().expect("a memory device does not fail");
     }
@@ -92,22 +92,22 @@ impl Frames {
             let bytes = self.receiver.frame(&frame, len);
             let place = &mut self.received[self.place..self.place + self.payload_bytes];
             self.place = next(self.place, self.payload_bytes, self.message.len());
-            match self.rung {
-                Rung::Device => drop(black_box(bytes[0])),
-                Rung::Copying => place.copy_from_slice(&bytes[HEADERS..]),
-                Rung::Checksum => {
+            match self.layer {
+                Layer::Device => drop(black_box(bytes[0])),
+                Layer::Copying => place.copy_from_slice(&bytes[HEADERS..]),
+                Layer::Checksum => {
                     black_box(xxh3(&bytes[HEADERS..]));
                     place.copy_from_slice(&bytes[HEADERS..]);
                 }
-                Rung::Headers => {
-                    let frame = parse(bytes, Ports::DEFAULT).expect("a valid frame").expect("ours");
+                Layer::Headers => {
+                    let frame = parse(bytes, Ports::DEFAULT).expect("built valid frame").expect("ours");
                     black_box(&frame.body);
                     place.copy_from_slice(frame.payload);
                 }
             }
             self.receiver.release(frame);
             if count % self.ack_every == 0 {
-                send(&mut self.receiver, self.rung, &envelope(2, 1), &Body::Ack(Ack::default()), &[]);
+                send(&mut self.receiver, self.layer, &envelope(2, 1), &Body::Ack(Ack::default()), &[]);
             }
         }
         self.receiver.flush().expect("a memory device does not fail");
@@ -117,9 +117,9 @@ impl Frames {
         take(&mut self.sender, &mut self.arrivals);
         for Received { frame, len, .. } in self.arrivals.drain(..) {
             let bytes = self.sender.frame(&frame, len);
-            match self.rung {
-                Rung::Device | Rung::Copying | Rung::Checksum => drop(black_box(bytes[0])),
-                Rung::Headers => drop(black_box(parse(bytes, Ports::DEFAULT).is_ok())),
+            match self.layer {
+                Layer::Device | Layer::Copying | Layer::Checksum => drop(black_box(bytes[0])),
+                Layer::Headers => drop(black_box(parse(bytes, Ports::DEFAULT).is_ok())),
             }
             self.sender.release(frame);
         }
@@ -135,21 +135,21 @@ fn take(device: &mut MemoryDevice, arrivals: &mut Vec<Received>) {
     device.receive(arrivals, BATCH).expect("a memory device does not fail");
 }
 
-fn send(device: &mut MemoryDevice, rung: Rung, envelope: &Envelope, body: &Body, payload: &[u8]) {
-    let frame: FrameId = device.allocate().expect("all frames were returned");
+fn send(device: &mut MemoryDevice, layer: Layer, envelope: &Envelope, body: &Body, payload: &[u8]) {
+    let frame: FrameId = device.allocate().expect("all came back");
     let bytes = device.frame_mut(&frame);
     let len = body.header_bytes(false) + payload.len();
-    if rung < Rung::Headers {
+    if layer < Layer::Headers {
         bytes[..6].copy_from_slice(&envelope.dst_mac);
     }
-    if rung == Rung::Copying || rung == Rung::Checksum {
+    if layer == Layer::Copying || layer == Layer::Checksum {
         bytes[len - payload.len()..len].copy_from_slice(payload);
     }
-    if rung == Rung::Checksum && !payload.is_empty() {
+    if layer == Layer::Checksum && !payload.is_empty() {
         black_box(xxh3(&bytes[len - payload.len()..len]));
     }
-    if rung == Rung::Headers {
-        emit(bytes, envelope, &Common::default(), body, payload).expect("a large enough frame");
+    if layer == Layer::Headers {
+        emit(bytes, envelope, &Common::default(), body, payload).expect("it fits");
     }
     device.transmit(frame, len as u32).expect("the ring is empty");
 }

@@ -2,7 +2,7 @@
 //! measured separately in alternating batches. Frames pass without a copy, as from a NIC to memory.
 //!
 //! The parts are differences of programs that each do one thing more than the previous one, see
-//! [`Rung`]. [`Flow`] and [`Choosing`] have no frames.
+//! [`Layer`]. [`Flow`] and [`BalancerOnly`] have no frames.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement")]
 
 mod flow;
@@ -13,8 +13,8 @@ mod pair;
 mod queues;
 
 pub use self::{
-    flow::{Choosing, Flow},
-    frames::{Frames, Rung},
+    flow::{BalancerOnly, Flow},
+    frames::{Frames, Layer},
     pair::{Hosts, Pair},
     queues::packets_per_s,
 };
@@ -93,14 +93,14 @@ impl Load {
 
 /// Nanoseconds per packet at each end; the sender's include its share of the ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Ends {
+pub struct EndCosts {
     /// The sending end.
     pub sender_ns: f64,
     /// The receiving end.
     pub receiver_ns: f64,
 }
 
-impl Ends {
+impl EndCosts {
     /// Converts to units of `ns`.
     #[must_use]
     pub fn per(self, ns: f64) -> Self {
@@ -138,9 +138,9 @@ impl Stopwatch {
         self.last_ns = now_ns;
     }
 
-    fn per_packet(&self, packets: u64) -> Ends {
+    fn per_packet(&self, packets: u64) -> EndCosts {
         let [sender_ns, receiver_ns] = self.spent_ns.map(|spent_ns| spent_ns as f64 / packets.max(1) as f64);
-        Ends { sender_ns, receiver_ns }
+        EndCosts { sender_ns, receiver_ns }
     }
 }
 

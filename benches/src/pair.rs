@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use spray_wire::Kind;
 
-use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
+use super::{End, EndCosts, KEY, Load, STEP_PS, Stopwatch, host, network};
 use spray_nic::device::MemoryDevice;
 use spray_nic::endpoint::{Chunk, Sink, Source};
 use spray_nic::keys::Keys;
@@ -94,7 +94,7 @@ impl Pair {
     }
 
     /// Sends at least `packets` packets; returns the cost per packet.
-    pub fn run(&mut self, packets: u64) -> Ends {
+    pub fn run(&mut self, packets: u64) -> EndCosts {
         let first = self.packets();
         let mut watch = Stopwatch::start();
         while self.packets() - first < packets {

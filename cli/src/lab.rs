@@ -17,15 +17,15 @@ pub mod doctor;
 mod engines;
 mod explain;
 mod figures;
-mod fit;
 mod folder;
 mod init;
+mod progress_display;
 mod run;
 mod runs;
 mod settings;
-mod show;
 mod sim;
 mod trace;
+mod wide_tables;
 
 use spray_tools::failure::Outcome;
 
@@ -56,7 +56,7 @@ impl args::Deployment {
             Self::Up(arguments) => deployment::up(arguments, None),
             Self::Switch(args::Switch { up, ports, node }) => {
                 let node = node.as_deref();
-                deployment::up(up, Some(spray_experiments::switch::Between { ports, node }))
+                deployment::up(up, Some(spray_experiments::switch::ExternalInterfaces { ports, node }))
             }
             Self::Shell(arguments) => deployment::shell(arguments),
             Self::Link(arguments) => deployment::link(arguments),

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     };
     #[cfg(feature = "xdp")]
     spray_tools::raise_open_files();
-    say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
+    say::set_output_options(say::OutputOptions { json: cli.json, quiet: cli.quiet });
     spans::begin(cli.verbose);
     let outcome = match cli.command {
         #[cfg(feature = "lab")]
@@ -108,5 +108,5 @@ fn doctor(arguments: &spray_tools::args::Doctor) -> Outcome {
     if of_the_laboratory {
         checks.push(lab::doctor::leftovers());
     }
-    doctor::tell(checks, arguments)
+    doctor::report(checks, arguments)
 }

@@ -15,16 +15,16 @@ use aya_ebpf::macros::{btf_map, tracepoint, xdp};
 use aya_ebpf::programs::{TracePointContext, XdpContext};
 use shared_word::SharedWord;
 use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
-use spray_pipeline::bins::{Bin, Crossing};
+use spray_pipeline::bins::{Bin, Transit};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::deployment::{Attachment, Cable, EXPIRED, Side, TICKET_BYTES, Ticket, since_ps};
+use spray_pipeline::deployment::{Attachment, MacRewrite, TTL_EXPIRED, Dest, DELAY_HEADER_BYTES, DelayHeader, elapsed_ps};
 use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Calls, Look, Measure, NO_PORT, OPEN, Step};
+use spray_pipeline::scheme::{self, Subprograms, LoadQuery, LoadMeasure, NO_PORT, OPEN, Step};
 use spray_pipeline::shim::{Shim, Shimmed};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
@@ -73,7 +73,7 @@ static HOLDERS: XskMap<1> = XskMap::new();
 
 /// MAC addresses of routed frames, by port.
 #[btf_map(name = "cables")]
-static CABLES: Array<Cable, 1> = Array::new();
+static CABLES: Array<MacRewrite, 1> = Array::new();
 
 /// By port, in a deployed fabric.
 #[btf_map(name = "impairments")]
@@ -113,7 +113,7 @@ static mut ORIGIN_NS: u64 = 0;
 #[inline(always)]
 fn now_ps() -> u64 {
     // SAFETY: a helper without arguments, and an aligned word that only the loader writes.
-    unsafe { since_ps((&raw const ORIGIN_NS).read_volatile(), bpf_ktime_get_ns()) }
+    unsafe { elapsed_ps((&raw const ORIGIN_NS).read_volatile(), bpf_ktime_get_ns()) }
 }
 
 /// The maps as the pipeline's tables.
@@ -186,8 +186,8 @@ impl Tables for Maps {
         BINS.get(index)
     }
     #[inline(always)]
-    fn note(&self, port: u32, crossing: &Crossing) {
-        let Crossing { came_ps, left_ps, waiting, bytes, became } = *crossing;
+    fn note(&self, port: u32, transit: &Transit) {
+        let Transit { came_ps, left_ps, waiting, bytes, became } = *transit;
         spray_note(port, came_ps, left_ps, u64::from(waiting) << 32 | u64::from(bytes), became);
     }
 }
@@ -208,7 +208,7 @@ impl Stages for Maps {
         Cause::from_code(unsafe { spray_enter(frame) }).map_or(Ok(()), Err)
     }
     #[inline(always)]
-    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+    fn route_by_trail(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
         // SAFETY: a reference, valid for the call.
         let port = unsafe { spray_recall(frame, host) };
         if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
@@ -219,9 +219,9 @@ impl Stages for Maps {
     }
 }
 
-impl Calls for Maps {
+impl Subprograms for Maps {
     #[inline(always)]
-    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
+    fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         // SAFETY: a reference, valid for the calls.
         unsafe {
             match part {
@@ -237,12 +237,12 @@ impl Calls for Maps {
         }
     }
     #[inline(always)]
-    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
-        spray_least(group.first, u32::from(group.count), t_ps, pack(look))
+    fn least(&self, group: &Group, t_ps: u64, query: &LoadQuery) -> u32 {
+        spray_least(group.first, u32::from(group.count), t_ps, pack(query))
     }
     #[inline(always)]
-    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
-        spray_score(member, place, t_ps, pack(look))
+    fn score(&self, member: u32, t_ps: u64, query: &LoadQuery, place: u32) -> u64 {
+        spray_score(member, place, t_ps, pack(query))
     }
     #[inline(always)]
     fn look_up(&self, first: u32, words: u32, head: u64) -> u64 {
@@ -285,23 +285,23 @@ extern "C" fn spray_take_trail(number: u32) -> u32 {
 
 /// Packs into one argument, as BPF functions have at most five.
 #[inline(always)]
-fn pack(look: &Look) -> u64 {
-    u64::from(look.random) << 32 | u64::from(look.row) << 2 | look.measure as u64
+fn pack(query: &LoadQuery) -> u64 {
+    u64::from(query.random) << 32 | u64::from(query.row) << 2 | query.measure as u64
 }
 
 #[inline(always)]
-fn unpack(packed: u64) -> Look {
+fn unpack(packed: u64) -> LoadQuery {
     let low = packed as u32;
-    Look { measure: Measure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
+    LoadQuery { measure: LoadMeasure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
 }
 
-/// [`scheme::recall`] as a global function. The pointer must be null or valid.
+/// [`scheme::route_by_trail`] as a global function. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-    View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
+    View::of(&Maps).map_or(NO_PORT, |view| scheme::route_by_trail(&view, frame, host).unwrap_or(NO_PORT))
 }
 
 /// Makes each [`Step`] a global function, with its own stack. Only those `given` a port have that
@@ -335,15 +335,15 @@ parts! {
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
-    let (group, look) = (Group { count: count as u16, ..Group::one(first) }, unpack(look));
-    View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &look, scheme::MOST_IN_KERNEL))
+extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, query: u64) -> u32 {
+    let (group, query) = (Group { count: count as u16, ..Group::one(first) }, unpack(query));
+    View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &query, scheme::MAX_IN_KERNEL))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
-    View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(look), place))
+extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, query: u64) -> u64 {
+    View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(query), place))
 }
 
 #[unsafe(no_mangle)]
@@ -393,7 +393,7 @@ extern "C" fn spray_impair(port: u32) -> u32 {
 #[inline(never)]
 extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
-    spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
+    spray_pipeline::note(&Maps, port, &Transit { came_ps, left_ps, waiting, bytes, became });
     0
 }
 
@@ -416,10 +416,10 @@ pub fn deployed(context: XdpContext) -> u32 {
     let attachment = || unsafe { ATTACHMENTS.get(ingress_ifindex(&context)) };
     let mut packet = XdpPacket::<0>(&context);
     let Some(here) = attachment() else { return XDP_PASS };
-    match here.side(&Maps, &packet) {
-        Side::Fabric => {}
-        Side::Kernel => return XDP_PASS,
-        Side::Bridge => return hand_over(&context, BRIDGED),
+    match here.dest(&Maps, &packet) {
+        Dest::Fabric => {}
+        Dest::Kernel => return XDP_PASS,
+        Dest::Bridge => return redirect_to_socket(&context, BRIDGED),
     }
     let routed = here.routes(&packet);
     if let Some(impaired) = IMPAIRED.get_ptr_mut(0) {
@@ -427,7 +427,7 @@ pub fn deployed(context: XdpContext) -> u32 {
         unsafe { *impaired = Impaired::default() };
     }
     // Looked up at each use: a kept value would take room on the small stack.
-    let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.own));
+    let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.host_link));
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
     match verdict {
         Verdict::Redirect { port, trimmed_len } => {
@@ -437,44 +437,44 @@ pub fn deployed(context: XdpContext) -> u32 {
             if routed && CABLES.get(port).is_none_or(|cable| cable.write(&mut packet).is_none()) {
                 return XDP_DROP;
             }
-            let Impaired { late_ns, effects, .. } = IMPAIRED.get(0).copied().unwrap_or_default();
-            if effects == 0 && attachment().is_some_and(|attachment| attachment.at_once != 0) {
+            let Impaired { late_ns, flags, .. } = IMPAIRED.get(0).copied().unwrap_or_default();
+            if flags == 0 && attachment().is_some_and(|attachment| attachment.undelayed != 0) {
                 return redirect(&context, port, 0);
             }
-            hand_over(&context, Ticket { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, effects })
+            redirect_to_socket(&context, DelayHeader { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, flags })
         }
         //= docs/specs/switch.md#SW-30 TTL expiry
-        Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.given == 0) => {
-            hand_over(&context, Ticket { due_ps, port, effects: EXPIRED })
+        Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.external == 0) => {
+            redirect_to_socket(&context, DelayHeader { due_ps, port, flags: TTL_EXPIRED })
         }
         Verdict::Expired { .. } => XDP_DROP,
         // No frame is emulated, so that none is returned.
         Verdict::Drop(_) | Verdict::Return { .. } => XDP_DROP,
-        Verdict::Pass => match attachment().map(|attachment| attachment.side_of_unknown(&packet)) {
-            Some(Side::Bridge) => hand_over(&context, BRIDGED),
+        Verdict::Pass => match attachment().map(|attachment| attachment.dest_of_unknown(&packet)) {
+            Some(Dest::Bridge) => redirect_to_socket(&context, BRIDGED),
             _ => XDP_PASS,
         },
     }
 }
 
-/// The ticket of frames for the bridge.
-const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT, effects: 0 };
+/// The header of frames for the bridge.
+const BRIDGED: DelayHeader = DelayHeader { due_ps: 0, port: NO_PORT, flags: 0 };
 
 /// Redirects a frame to the socket of its interface and queue.
 #[inline(always)]
-fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
+fn redirect_to_socket(context: &XdpContext, header: DelayHeader) -> u32 {
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
-    if unsafe { bpf_xdp_adjust_head(context.ctx, -(TICKET_BYTES as i32)) } != 0 {
+    if unsafe { bpf_xdp_adjust_head(context.ctx, -(DELAY_HEADER_BYTES as i32)) } != 0 {
         return XDP_ABORTED;
     }
     let mut packet = XdpPacket::<0>(context);
     let Some(head) = packet.head_mut() else { return XDP_ABORTED };
-    ticket.write(head);
+    header.write(head);
     // SAFETY: as in `deployed`.
     let Some(attachment) = (unsafe { ATTACHMENTS.get(ingress_ifindex(context)) }) else { return XDP_DROP };
     // SAFETY: the context is the kernel's.
     let queue = unsafe { (*context.ctx).rx_queue_index };
-    HOLDERS.redirect(attachment.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
+    HOLDERS.redirect(attachment.socket + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
 /// Redirected frames that drivers dropped.

@@ -107,7 +107,7 @@ impl Boxes {
     /// Returns whether the box receives the messages of the nodes at all of its cables.
     pub fn is_connected(&self, switch: &str) -> bool {
         let shown = self.status(switch);
-        shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "heard")
+        shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "connected")
     }
 
     /// Applies changes to the links of a box that match `links`; returns these links.

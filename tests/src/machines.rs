@@ -125,7 +125,7 @@ impl Machines {
             let interfaces = self.interfaces();
             !interfaces.contains("xdp") && !interfaces.contains("promiscuity 1")
         });
-        assert!(!spray_switch::control(&self.name).exists());
+        assert!(!spray_switch::control_socket(&self.name).exists());
     }
 
     /// Removes the switches, and checks that the machine is restored. Returns the report.

@@ -22,7 +22,7 @@ fn run(scenario: &Scenario, watch: &Observer) -> Summary {
     let testbed = testbed(scenario);
     let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let result =
-        prepared.run_watched(BalancerKind::Ops, scenario.seed, Some(watch), &mut |_| {}, &AtomicBool::new(false));
+        prepared.run_observed(BalancerKind::Ops, scenario.seed, Some(watch), &mut |_| {}, &AtomicBool::new(false));
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     assert_sound(&result);
     result.summary()

@@ -260,7 +260,7 @@ fn hosts_send_messages_in_sequence_as_in_the_simulator() {
         let own: Vec<_> = emulated.flows.iter().filter(|flow| flow.src == *host).collect();
         assert!(own.windows(2).all(|pair| Some(pair[1].start_us) >= pair[0].end_us), "{host}");
     }
-    let Pattern::PartnerAfterPartner(partners) = &mut scenario.workloads[0].pattern else { unreachable!() };
+    let Pattern::ClosedLoop(partners) = &mut scenario.workloads[0].pattern else { unreachable!() };
     partners.until_ps = Some(100_000_000);
     let emulated = in_time(&testbed, &scenario, ops);
     assert!(emulated.flows.len() < 80 && emulated.flows.iter().all(|flow| flow.start_us < 100.0));

@@ -116,7 +116,7 @@ fn a_fabric_killed_during_set_up_leaves_nothing_after_clean() {
     let name = format!("early-{}", std::process::id());
     let mut command = spray();
     command.arg("up").arg(scenarios().join("pod.toml")).args(["--name", &name, "-q"]);
-    kill_at_moments(command, PATIENCE, || assert!(!spray_switch::control(&name).exists()));
+    kill_at_moments(command, PATIENCE, || assert!(!spray_switch::control_socket(&name).exists()));
 }
 
 #[test]

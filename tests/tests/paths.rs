@@ -129,7 +129,7 @@ fn faults_of_paths_are_found() {
     let dead = ports(&found, "dead-path");
     assert!(over_it.map(|value| value["port"].as_u64().unwrap()).all(|port| dead.contains(&port)), "{found}");
     // Every value has a finding: packets of another spine may return over this one.
-    let explained = [dead, ports(&found, "way-back")].concat().len();
+    let explained = [dead, ports(&found, "return-path")].concat().len();
     assert_eq!(explained, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
     setup.routers.heal().unwrap();
     // Nine ports are dropped at the first router.

@@ -208,7 +208,7 @@ fn the_report_has_the_limits_of_the_transfer_and_the_distribution_of_round_trips
         assert!(share(limit) > 0.0 && by_rule.iter().all(|other| share(other) <= share(limit)), "{limit}: {report}");
         assert!((shares.keys().map(|name| share(name)).sum::<f64>() - 1.0).abs() < 1e-6, "{report}");
         let us = |name: &str| report[name].as_f64().unwrap();
-        assert!(0.0 < us("rtt_least_us") && us("rtt_least_us") <= us("rtt_p50_us"), "{report}");
+        assert!(0.0 < us("rtt_min_us") && us("rtt_min_us") <= us("rtt_p50_us"), "{report}");
         assert!(us("rtt_p50_us") <= us("rtt_p99_us") && us("rtt_p99_us") < 1e6, "{report}");
     }
 }

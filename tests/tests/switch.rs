@@ -51,8 +51,9 @@ fn use_address(machines: &Machines, host: usize, from: IpAddr, to: IpAddr) {
 /// Removes a fabric, and returns its events.
 fn events(machines: &Machines) -> Vec<String> {
     let report = machines.down();
-    let of =
-        |event: &serde_json::Value| format!("{} {}", event["links"].as_str().unwrap(), event["what"].as_str().unwrap());
+    let of = |event: &serde_json::Value| {
+        format!("{} {}", event["links"].as_str().unwrap(), event["change"].as_str().unwrap())
+    };
     report["events"].as_array().unwrap().iter().map(of).collect()
 }
 
@@ -207,8 +208,8 @@ fn our_transport_sprays_despite_failed_links_and_unplugged_ports() {
     assert!(page.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{page}");
     let report = machines.down();
     let events =
-        report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["what"]));
-    let expected = ["\"leaf0-spine1\" \"silent\"", "\"leaf1-h2\" \"lost\"", "\"leaf1-h2\" \"found\""];
+        report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["change"]));
+    let expected = ["\"leaf0-spine1\" \"silent\"", "\"leaf1-h2\" \"disconnected\"", "\"leaf1-h2\" \"connected\""];
     assert_eq!(events.collect::<Vec<_>>(), expected);
     assert!(report["seconds"].as_f64().unwrap() > 1.0);
     let first = report["links"].as_array().unwrap().iter().find(|link| link["link"] == "h0->leaf0").unwrap();
@@ -284,7 +285,7 @@ fn fast_links_are_not_delayed_by_a_thread() {
     assert!(code == 2 && errors.contains("processes at most") && errors.contains("% of the rates"), "{errors}");
     machines.assert_as_it_was();
     let shown = machines.switch(&fast);
-    assert_eq!(shown["at_once"], true);
+    assert_eq!(shown["undelayed"], true);
     // A redirected frame keeps its checksum, which veth's sender leaves partial.
     for host in 0..HOSTS {
         inside(&machines.host(host), || {

@@ -78,7 +78,7 @@ impl Fabric {
     fn assert_gone(&self) {
         assert_eq!(namespaces_of(self.pid()), [""; 0]);
         assert!(!Path::new("/etc/netns").join(self.host(0, "namespace")).exists());
-        assert!(!spray_switch::control(&self.name).exists());
+        assert!(!spray_switch::control_socket(&self.name).exists());
         assert!(leftovers().iter().all(|name| !name.contains(&self.pid().to_string()) && !name.contains(&self.name)));
         assert_eq!(run(&["link", "--name", &self.name]).0, 2);
     }
@@ -445,11 +445,11 @@ fn remains_of_a_kill_are_cleaned_and_ctrl_c_leaves_nothing() {
     let mut up = spray();
     up.args(["up", &scenario, "--name", &name]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut up = Running(up.spawn().unwrap());
-    wait_until("the set-up to begin", || spray_switch::control(&name).exists());
+    wait_until("the set-up to begin", || spray_switch::control_socket(&name).exists());
     kill(Pid::from_raw(up.0.id() as i32), Signal::SIGINT).unwrap();
     let code = up.end().code();
     assert_eq!(code, Some(130), "{}", up.stderr());
-    assert!(!spray_switch::control(&name).exists());
+    assert!(!spray_switch::control_socket(&name).exists());
     assert!(!spray_switch::deployed().contains(&name));
 }
 

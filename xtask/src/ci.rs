@@ -1,6 +1,6 @@
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
-use crate::{api, demo, ebpf, fuzz, kernels, nics, outside, portable, prove, setup, test};
+use crate::{api, demo, downstream, ebpf, fuzz, kernels, nics, portable, prove, setup, test};
 
 /// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` omits.
 pub fn ci(arguments: &[String]) -> Outcome {
@@ -13,7 +13,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("documentation", test::doc)?;
     steps.run("public API of the default features", api::check)?;
     steps.run("without the feature `xdp`, and without `lab`", portable::check)?;
-    steps.run("`spray-nic` from its packages, in a project outside the tree", outside::check)?;
+    steps.run("`spray-nic` from its packages, in a project outside the tree", downstream::check)?;
     steps.run("slow tests", test::slow)?;
     steps.run_where_possible("transfers while everything fails", test::chaos)?;
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;

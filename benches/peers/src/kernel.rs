@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, setsockopt, sockopt};
 
-use crate::net::both;
+use crate::net::run_both;
 use crate::{Outcome, REQUEST_BYTES, Terms};
 
 /// Datagrams per system call; larger batches gain nothing.
@@ -42,7 +42,7 @@ pub fn udp([near, far]: [UdpSocket; 2], terms: Terms, segments: bool) -> io::Res
         setsockopt(&far, sockopt::UdpGroSegment, &true)?;
         bytes *= (65_000 / bytes).min(64);
     }
-    let ((), arrivals) = both(
+    let ((), arrivals) = run_both(
         |stop| send_datagrams(&near, bytes, terms.duration, stop),
         |stop| receive(stop, |arrivals| receive_datagrams(&far, bytes, arrivals)),
     )?;
@@ -104,7 +104,7 @@ pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outc
     };
     let mut chunk = vec![0; CHUNK];
     let ((), arrivals) =
-        both(send, |stop| receive(stop, |arrivals| far.read(&mut chunk).map(|bytes| arrivals.add(bytes as u64))))?;
+        run_both(send, |stop| receive(stop, |arrivals| far.read(&mut chunk).map(|bytes| arrivals.add(bytes as u64))))?;
     Ok(arrivals.outcome())
 }
 
@@ -139,7 +139,7 @@ fn exchange<T: Sync>(
         }
         Ok(())
     };
-    let (round_trips, ()) = both(ask, answer)?;
+    let (round_trips, ()) = run_both(ask, answer)?;
     Ok(Outcome { round_trips, ..Outcome::default() })
 }
 

@@ -75,7 +75,7 @@ fn shell(commands: &str) -> io::Result<()> {
 }
 
 /// Runs both on separate CPUs until both have ended. Either sets the flag at its end.
-pub fn both<A: Send, B: Send>(
+pub fn run_both<A: Send, B: Send>(
     first: impl FnOnce(&AtomicBool) -> io::Result<A> + Send,
     second: impl FnOnce(&AtomicBool) -> io::Result<B> + Send,
 ) -> io::Result<(A, B)> {

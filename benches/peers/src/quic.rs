@@ -14,7 +14,7 @@ use s2n_quic::provider::tls::rustls;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::kernel::{Arrivals, CHUNK};
-use crate::net::both;
+use crate::net::run_both;
 use crate::{Outcome, REQUEST_BYTES, Terms};
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::R
     }
     let to = far.local_addr()?;
     let bytes = terms.payload_bytes as u16 + OVERHEAD_BYTES;
-    let (round_trips, arrivals) = both(
+    let (round_trips, arrivals) = run_both(
         |_| {
             block_on(async {
                 let (mut stream, _guard) = match library {

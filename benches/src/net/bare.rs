@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use spray_nic::device::{Device, FrameGenerator, Received};
 use spray_nic::driver::DriverOptions;
 
-use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, both, latency, now, record};
+use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, latency, now, record, run_both};
 
 /// Frames per turn of either loop, as in endpoints.
 const BATCH: usize = 64;
@@ -42,7 +42,7 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
     }
     let received = AtomicU64::new(0);
     let send = |stop: &AtomicBool| Source::new(sender, config).run(stop, &received);
-    let (sent, arrivals) = both(config.threads, send, |stop| receive(receiver, bytes, stop, &received))?;
+    let (sent, arrivals) = run_both(config.threads, send, |stop| receive(receiver, bytes, stop, &received))?;
     let (sent, arrivals) = (sent?, arrivals?);
     Ok(Throughput { sent, received: arrivals.count, bytes, receiving: arrivals.time() })
 }
@@ -147,7 +147,7 @@ pub(super) fn exchange<D: Device + Send>(
 ) -> io::Result<Latency> {
     let [there, back] = frames;
     let (mut asking, mut answering) = (Talker::new(asking, there), Talker::new(answering, back));
-    let (took, answered) = both(threads, |stop| asking.ask(duration, stop), |stop| answering.answer(stop))?;
+    let (took, answered) = run_both(threads, |stop| asking.ask(duration, stop), |stop| answering.answer(stop))?;
     answered.and(took)
 }
 

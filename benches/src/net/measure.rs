@@ -91,7 +91,7 @@ impl Arrivals {
 }
 
 /// Runs both on separate threads until both have ended. Either sets the flag at its end.
-pub(super) fn both<A: Send, B: Send>(
+pub(super) fn run_both<A: Send, B: Send>(
     threads: [DriverOptions; 2],
     first: impl FnOnce(&AtomicBool) -> A + Send,
     second: impl FnOnce(&AtomicBool) -> B + Send,

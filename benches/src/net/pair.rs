@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use spray_switch::links::{self, End};
 use spray_switch::netns::Namespace;
+use spray_switch::netns_nodes::{NEW_INTERFACES, disable_autoconfiguration};
 use spray_switch::program::{AttachMode, SteerProgram};
-use spray_switch::sites::{NEW_INTERFACES, quiet};
 use spray_switch::{RunError, prefix};
 
 /// Two namespaces with the interface [`Pair::INTERFACE`] each. Dropping it removes them.
@@ -28,7 +28,7 @@ impl Pair {
         let prefix = prefix();
         let make = |side: usize| {
             let namespace = Namespace::create(format!("{prefix}side{side}"))?;
-            namespace.run(|| quiet(&NEW_INTERFACES, true))?;
+            namespace.run(|| disable_autoconfiguration(&NEW_INTERFACES, true))?;
             Ok::<_, RunError>(namespace)
         };
         let sides = [make(0)?, make(1)?];

@@ -8,13 +8,13 @@ use spray_core::path::BalancerKind;
 use spray_nic::device::XskDevice;
 use spray_nic::{Endpoint, EndpointConfig, Peer};
 
-use spray_fabric::{Fabric, LeafSpine, Scale};
+use spray_fabric::{BinScale, Fabric, LeafSpine};
 use spray_switch::program::AttachMode;
 use spray_switch::{FabricSpec, RunError, data_frame, data_header_bytes};
 use spray_testbed::{EmulatedDevice, HostEndpoint, OPEN_QUEUE, RATE_BPS, Rig, unpaced};
 
 use super::bare;
-use super::measure::{Latency, REQUEST_BYTES, Throughput, both, failed, threads};
+use super::measure::{Latency, REQUEST_BYTES, Throughput, failed, run_both, threads};
 use super::pair::Pair;
 use super::transport;
 
@@ -60,7 +60,7 @@ impl VethBench {
         };
         let fabric = spec.compile(0)?;
         let mut rig = Rig::with_frames(&spec, &fabric, FRAMES)?;
-        rig.configure(&fabric, packet_bytes, Scale::default())?;
+        rig.configure(&fabric, packet_bytes, BinScale::default())?;
         Ok(Self { rig, fabric, payload_bytes })
     }
 
@@ -70,7 +70,7 @@ impl VethBench {
         let peer = self.peer(1);
         let send = |_: &_| transport::send(sender, peer, duration);
         let ((sender, sent), (receiver, arrivals)) =
-            both(threads(), send, |stop| transport::receive(receiver, stop)).map_err(RunError::thread)?;
+            run_both(threads(), send, |stop| transport::receive(receiver, stop)).map_err(RunError::thread)?;
         self.rig.devices = vec![Some(sender), Some(receiver)];
         Ok(Throughput {
             sent,
@@ -87,7 +87,7 @@ impl VethBench {
         let peers = [1, 0].map(|host| self.peer(host));
         let ask = |_: &_| transport::ask(asking, peers[0], duration);
         let ((asking, took), answering) =
-            both(threads(), ask, |stop| transport::answer(answering, peers[1], stop)).map_err(RunError::thread)?;
+            run_both(threads(), ask, |stop| transport::answer(answering, peers[1], stop)).map_err(RunError::thread)?;
         self.rig.devices = vec![Some(asking), Some(answering)];
         Ok(took)
     }

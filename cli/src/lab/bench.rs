@@ -7,9 +7,9 @@ mod switch;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
-mod veth;
+pub mod variants;
 #[cfg(feature = "xdp")]
-pub mod ways;
+mod veth;
 
 use spray_tools::failure::Outcome;
 

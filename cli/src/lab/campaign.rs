@@ -24,8 +24,7 @@ pub use self::plan::Job;
 use crate::lab::args::Engine;
 use crate::lab::sim::args::Seeds;
 
-/// A set of runs: every scenario with each of its balancers and each seed, except runs that are
-/// done.
+/// A set of runs: every scenario with each balancer and each seed, except runs that are done.
 pub struct Campaign {
     /// Part of the name of the results folder.
     pub name: String,

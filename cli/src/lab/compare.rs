@@ -7,10 +7,10 @@ use spray_tools::say;
 
 use crate::lab::args::{self, Engine};
 use crate::lab::campaign::{self, Campaign};
-use crate::lab::fit;
 use crate::lab::folder;
 use crate::lab::settings;
 use crate::lab::sim::args::Seeds;
+use crate::lab::wide_tables::print_tables;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
 pub fn compare(arguments: &args::Compare) -> Outcome {
@@ -30,7 +30,7 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
     campaign::report(&folder, None, &all, &[])?;
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
-    fit::tables(&table);
+    print_tables(&table);
     let file = folder.join("compare.txt");
     std::fs::write(&file, &table)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;

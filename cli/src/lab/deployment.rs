@@ -3,20 +3,20 @@
 //! | file | content |
 //! |---|---|
 //! | `up` | `spray up` and `spray down` |
-//! | `keeper` | the process that keeps the fabric |
+//! | `daemon` | the process that keeps the fabric |
 //! | `protocol` | requests to that process, and its responses |
 //! | `link` | link state and counters |
 //! | `change` | syntax of link changes |
 //! | `name` | names of fabrics |
-//! | `guests` | existing containers and namespaces as hosts |
+//! | `external_hosts` | existing containers and namespaces as hosts |
 //! | `enter` | a shell or a command in a host |
 //! | `user` | the user of this machine |
 //! | `programs` | the programs in hosts |
 
 mod change;
+mod daemon;
 mod enter;
-mod guests;
-mod keeper;
+mod external_hosts;
 mod link;
 mod name;
 mod programs;
@@ -26,7 +26,7 @@ mod user;
 
 pub use self::change::Change;
 pub use self::enter::shell;
-pub use self::guests::Guest;
+pub use self::external_hosts::ExternalHost;
 pub use self::link::link;
 pub use self::name::Name;
 pub use self::up::{down, up};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use spray_experiments::figures::{self, Claim, Count, Figure, Plan, Scale, Shown};
+use spray_experiments::figures::{self, Claim, Count, Figure, FigureResults, Plan, Scale};
 use spray_experiments::results;
 use spray_settings::{MAX_SETTINGS_BYTES, did_you_mean, read_file};
 use spray_tools::failure::{Failure, Outcome};
@@ -18,7 +18,7 @@ use spray_tools::{info, say};
 use self::cache::{Cache, CacheWriter, refused};
 use crate::lab::args;
 use crate::lab::campaign::{COMMIT, VERSION};
-use crate::lab::folder::{self, Writes};
+use crate::lab::folder::{self, LockScope};
 use crate::lab::runs::{Part, Runs};
 use crate::lab::sim::args::cores;
 
@@ -37,7 +37,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let out = folder::location(arguments.out.as_deref(), "figures");
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let threads = arguments.threads.map_or_else(cores, usize::from);
-    let _held = folder::hold(&out, if arguments.part.is_some() { Writes::Part } else { Writes::All })?;
+    let _lock = folder::lock(&out, if arguments.part.is_some() { LockScope::Part } else { LockScope::All })?;
     let before = match &arguments.markdown {
         Some(file) if file.exists() => read_file(file, MAX_SETTINGS_BYTES).map_err(|error| refused(file, &error))?,
         _ => String::new(),
@@ -47,29 +47,29 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let able: Vec<&Figure> = wanted.iter().filter(|figure| figure.not_shown.is_none() && !has_full(figure)).collect();
     let (done, runs, all) = run(&able, scale, arguments.part, &out, threads)?;
     if let Some(part) = arguments.part {
-        return part.say(&out, done, runs, all);
+        return part.report(&out, done, runs, all);
     }
     // Other figures in the folder remain in its tables and pages.
     let (names, mut all) = (wanted.iter().map(|figure| figure.id.clone()).collect::<Vec<_>>(), figures::all());
     all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
     let cache = Cache::load(&out)?;
     let with_results = |figure: Figure| {
-        let shown = shown(&cache, &figure);
-        (figure, shown)
+        let results = results(&cache, &figure);
+        (figure, results)
     };
     let all: Vec<_> = all.into_iter().map(with_results).collect();
     results::write_figures(&out, &all).map_err(Failure::failed)?;
     let own: Vec<_> = all.iter().filter(|(figure, _)| names.contains(&figure.id)).collect();
-    own.iter().for_each(|(figure, shown)| print_counts(figure, shown.as_ref()));
-    if let [(figure, shown)] = own.as_slice() {
-        print(figure, shown.as_ref());
+    own.iter().for_each(|(figure, results)| print_counts(figure, results.as_ref()));
+    if let [(figure, results)] = own.as_slice() {
+        print(figure, results.as_ref());
     }
     if let Some(file) = &arguments.markdown {
         fs::write(file, document(&before, &own, &all)).map_err(|error| refused(file, &error))?;
         say!("document  {}", file.display());
     }
     let (values, report) = (out.join("figures.csv"), out.join("report.html"));
-    let statements: Vec<_> = own.iter().flat_map(|(figure, shown)| statements(figure, shown.as_ref())).collect();
+    let statements: Vec<_> = own.iter().flat_map(|(figure, results)| statements(figure, results.as_ref())).collect();
     say::object(&json!({ "results": out, "values": values, "report": report, "statements": statements }))?;
     say!("claims    {}", Count::of_all(own).text());
     say!("values    {} (also .parquet)", values.display());
@@ -78,15 +78,15 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
 }
 
 /// Returns the document: of a single figure, or `before` with the requested figures replaced.
-fn document(before: &str, own: &[&(Figure, Option<Shown>)], all: &[(Figure, Option<Shown>)]) -> String {
+fn document(before: &str, own: &[&(Figure, Option<FigureResults>)], all: &[(Figure, Option<FigureResults>)]) -> String {
     let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
-    if let [(figure, Some(shown))] = own
+    if let [(figure, Some(results))] = own
         && !figures::is_over_all(before)
     {
-        return figures::markdown_of_one(figure, shown, by);
+        return figures::markdown_of_one(figure, results, by);
     }
     let asked = |figure: &Figure| own.iter().any(|(other, _)| other.id == figure.id);
-    let figures = all.iter().map(|(figure, shown)| (figure, shown.as_ref().filter(|_| asked(figure))));
+    let figures = all.iter().map(|(figure, results)| (figure, results.as_ref().filter(|_| asked(figure))));
     figures::markdown(before, &figures.collect::<Vec<_>>(), by)
 }
 
@@ -105,9 +105,9 @@ fn named(name: &str) -> Outcome<Figure> {
     })
 }
 
-fn print_counts(figure: &Figure, shown: Option<&Shown>) {
-    if let Some(shown) = shown {
-        info!("{:70} {}", format!("{}: {}", figure.id, figure.title), Count::of(figure, shown).text());
+fn print_counts(figure: &Figure, results: Option<&FigureResults>) {
+    if let Some(results) = results {
+        info!("{:70} {}", format!("{}: {}", figure.id, figure.title), Count::of(figure, results).text());
     }
 }
 
@@ -118,8 +118,7 @@ fn list(figure: &Figure) {
     }
 }
 
-/// Executes missing runs. Returns the number of completed runs of the part, its size, and the
-/// total.
+/// Executes missing runs. Returns the number of completed runs of the part, its size, the total.
 fn run(
     figures: &[&Figure],
     scale: Scale,
@@ -146,41 +145,41 @@ fn run(
         let title = format!("{}: {}", figures[at].id, plans[at].title(run));
         let made = plans[at].run(run).map_err(|error| Failure::failed(format!("{title}: {error}")))?;
         writers[at].lock().unwrap_or_else(PoisonError::into_inner).write(key(number), made)?;
-        runs.show.end(&title, &format!("{:.1} s", begun.elapsed().as_secs_f64()));
-        runs.show.count();
+        runs.display.end(&title, &format!("{:.1} s", begun.elapsed().as_secs_f64()));
+        runs.display.count();
         Ok(())
     })?;
-    Ok((runs.show.done(), mine.len(), all))
+    Ok((runs.display.done(), mine.len(), all))
 }
 
 /// Returns the results of a figure in the folder, at full size if available.
-fn shown(cache: &Cache, figure: &Figure) -> Option<Shown> {
+fn results(cache: &Cache, figure: &Figure) -> Option<FigureResults> {
     [Scale::Full, Scale::Quick].into_iter().find_map(|scale| {
         let plan = figure.plan(scale);
         let runs = cache.all(&plan).filter(|runs| !runs.is_empty())?;
-        Some(plan.shown(&runs))
+        Some(plan.results(&runs))
     })
 }
 
-fn statements(figure: &Figure, shown: Option<&Shown>) -> Vec<Value> {
-    let Some(shown) = shown else { return Vec::new() };
+fn statements(figure: &Figure, results: Option<&FigureResults>) -> Vec<Value> {
+    let Some(results) = results else { return Vec::new() };
     let statement = |claim: &Claim| {
-        let found = claim.against(figure, shown);
+        let found = claim.against(figure, results);
         json!({ "figure": figure.id, "paper": claim.says, "ours": found.ours, "verdict": found.verdict.text() })
     };
     figure.claim.iter().map(statement).collect()
 }
 
-fn print(figure: &Figure, shown: Option<&Shown>) {
-    let Some(shown) = shown else {
+fn print(figure: &Figure, results: Option<&FigureResults>) {
+    let Some(results) = results else {
         say!("{}: not shown: {}", figure.title, figure.not_shown.as_deref().unwrap_or("it was not run"));
         return;
     };
-    for grid in figures::grids(figure, shown, true) {
+    for grid in figures::grids(figure, results, true) {
         say!("\n{}", grid.text());
     }
     for claim in &figure.claim {
-        let found = claim.against(figure, shown);
+        let found = claim.against(figure, results);
         say!("{:13} {} [{}]", found.verdict.text(), claim.says, found.ours);
     }
     say!("");

@@ -17,54 +17,54 @@ pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
 
 /// A lock on a results folder until this value is dropped or the process ends.
 #[derive(Debug)]
-pub struct Held {
+pub struct FolderLock {
     /// A lock on the folder itself, which needs no file in it.
     #[cfg(feature = "xdp")]
     _lock: nix::fcntl::Flock<fs::File>,
 }
 
-/// The part of a results folder that a command writes.
+/// The part of a results folder that a command locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writes {
+pub enum LockScope {
     All,
     /// Some of the runs, concurrently with processes that write the others.
     Part,
 }
 
-/// Creates and locks the results folder. With `Writes::All` also removes leftovers of killed runs.
+/// Creates and locks the results folder. `LockScope::All` also removes leftovers of killed runs.
 #[cfg(feature = "xdp")]
-pub fn hold(folder: &Path, writes: Writes) -> Outcome<Held> {
+pub fn lock(folder: &Path, scope: LockScope) -> Outcome<FolderLock> {
     use nix::errno::Errno;
     use nix::fcntl::{Flock, FlockArg};
     make(folder)?;
     let failed = |error| Failure::refused(format!("cannot lock the results folder {}: {error}", folder.display()));
-    let how = match writes {
-        Writes::All => FlockArg::LockExclusiveNonblock,
-        Writes::Part => FlockArg::LockSharedNonblock,
+    let how = match scope {
+        LockScope::All => FlockArg::LockExclusiveNonblock,
+        LockScope::Part => FlockArg::LockSharedNonblock,
     };
     let lock = Flock::lock(fs::File::open(folder).map_err(failed)?, how).map_err(|(file, error)| match error {
         Errno::EWOULDBLOCK => Failure::refused(format!(
-            "{} writes into {}; allowed: another folder with --out, or the same command when it has ended",
-            holder(&file),
+            "{} scope into {}; allowed: another folder with --out, or the same command when it has ended",
+            lock_owner(&file),
             folder.display()
         )),
         error => failed(error.into()),
     })?;
-    if writes == Writes::All {
+    if scope == LockScope::All {
         remove_parts(folder);
     }
-    Ok(Held { _lock: lock })
+    Ok(FolderLock { _lock: lock })
 }
 
 /// Creates the folder without a lock, which needs the feature `xdp`.
 #[cfg(not(feature = "xdp"))]
-pub fn hold(folder: &Path, _: Writes) -> Outcome<Held> {
-    make(folder).map(|()| Held {})
+pub fn lock(folder: &Path, _: LockScope) -> Outcome<FolderLock> {
+    make(folder).map(|()| FolderLock {})
 }
 
 /// Finds the owner in lines such as `1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF`: PID and inode.
 #[cfg(feature = "xdp")]
-fn holder(file: &fs::File) -> String {
+fn lock_owner(file: &fs::File) -> String {
     use std::os::unix::fs::MetadataExt;
     let unknown = || String::from("a process on another machine or in another container");
     let (Ok(data), Ok(locks)) = (file.metadata(), fs::read_to_string("/proc/locks")) else { return unknown() };
@@ -114,19 +114,19 @@ mod tests {
             fs::create_dir_all(&other).unwrap();
         };
         fill();
-        let held = hold(folder, Writes::All).unwrap();
+        let held = lock(folder, LockScope::All).unwrap();
         assert!(!part.exists() && other.exists(), "one belongs to a run");
-        let refused = hold(folder, Writes::All).unwrap_err().to_string();
+        let refused = lock(folder, LockScope::All).unwrap_err().to_string();
         assert!(refused.starts_with(&format!("process {} (`", std::process::id())), "{refused}");
         assert!(refused.contains(&folder.display().to_string()) && refused.contains("--out"), "{refused}");
-        assert!(hold(folder, Writes::Part).is_err());
+        assert!(lock(folder, LockScope::Part).is_err());
         drop(held);
-        let parts = [(); 2].map(|()| hold(folder, Writes::Part).unwrap());
+        let parts = [(); 2].map(|()| lock(folder, LockScope::Part).unwrap());
         fill();
-        assert!(hold(folder, Writes::All).is_err());
-        assert!(part.exists(), "the run may be active");
+        assert!(lock(folder, LockScope::All).is_err());
+        assert!(part.exists(), "it may be under way");
         drop(parts);
-        hold(folder, Writes::All).unwrap();
+        lock(folder, LockScope::All).unwrap();
         assert!(!part.exists());
     }
 

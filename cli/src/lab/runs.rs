@@ -6,12 +6,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::json;
-use spray_experiments::sim::over_cores;
+use spray_experiments::sim::run_parallel;
 use spray_tools::failure::{Failure, Outcome, no_thread};
 use spray_tools::stop::Stop;
 use spray_tools::{info, say};
 
-use crate::lab::show::Show;
+use crate::lab::progress_display::ProgressDisplay;
 
 pub struct Runs<'a> {
     pub out: &'a Path,
@@ -20,15 +20,15 @@ pub struct Runs<'a> {
     all: usize,
     /// Whether each run needs the whole machine and polls the stop flag.
     exclusive: bool,
-    pub show: Show,
+    pub display: ProgressDisplay,
     pub stop: Stop,
 }
 
 impl<'a> Runs<'a> {
     /// The results of runs outside of `open` are in `out`.
     pub fn new(out: &'a Path, all: usize, open: Vec<usize>, exclusive: bool) -> Outcome<Self> {
-        let show = Show::new(all, all - open.len(), exclusive);
-        Ok(Self { out, show, open, all, exclusive, stop: Stop::on_signals()? })
+        let display = ProgressDisplay::new(all, all - open.len(), exclusive);
+        Ok(Self { out, display, open, all, exclusive, stop: Stop::on_signals()? })
     }
 
     pub fn print_done(out: &Path, all: usize, open: &[usize]) {
@@ -40,7 +40,7 @@ impl<'a> Runs<'a> {
     /// Calls `run` with the index of each open run. After an error no further run begins.
     pub fn each(&self, threads: usize, run: impl Fn(usize) -> Outcome + Sync) -> Outcome {
         let threads = if self.exclusive { 1 } else { threads };
-        let all = || over_cores(self.open.len(), threads, |index| run(self.open[index])).map(drop);
+        let all = || run_parallel(self.open.len(), threads, |index| run(self.open[index])).map(drop);
         let outcome = if self.exclusive { all() } else { self.watched(all) };
         match outcome {
             Err(failure) if failure.is_interrupted() => Err(Failure::interrupted_with(self.resume_hint())),
@@ -73,7 +73,7 @@ impl<'a> Runs<'a> {
         let cleaned = if self.exclusive { "no namespace, link or program was left behind; " } else { "" };
         format!(
             "{cleaned}{} of {} runs are done and stay in {}; to continue:\n  {}",
-            self.show.done(),
+            self.display.done(),
             self.all,
             self.out.display(),
             command_line(self.out)
@@ -94,7 +94,7 @@ impl Part {
     }
 
     /// Reports that `done` of the `runs` in this part are done, of `all` in total.
-    pub fn say(self, out: &Path, done: usize, runs: usize, all: usize) -> Outcome {
+    pub fn report(self, out: &Path, done: usize, runs: usize, all: usize) -> Outcome {
         let Self { number, of } = self;
         say!("part {number} of {of}: {done} of its {runs} runs are done, of {all} in all");
         say::object(&json!({ "results": out, "part": number, "of": of, "done": done, "runs": runs, "all": all }))

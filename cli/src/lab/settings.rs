@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use spray_core::units::Ratio;
-use spray_experiments::scenario::{Document, Settings};
+use spray_experiments::scenario::{Document, Settings, rename_settings};
 use spray_fabric::LinkPattern;
 use spray_settings::{MAX_SETTINGS_BYTES, Meanings, read_text};
 use spray_tools::failure::{Failure, Outcome};
+use spray_tools::note;
 use spray_tools::settings::{Expand, FILE, Flags, ShortForm, Switch, Value, quoted};
 
 pub type Overrides = spray_tools::settings::Overrides<OfScenario>;
@@ -90,6 +91,7 @@ pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
         file => Document::load(file).map_err(Failure::refused)?,
     };
     overrides.apply(&mut document)?;
+    rename_settings(&mut document).iter().for_each(|warning| note!("{warning}"));
     Ok(document)
 }
 

@@ -41,9 +41,9 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     let watch = watch::tracer(scenario, balancer, seed, &chosen, *engine == Engine::Sim);
     let watch = watch.map_err(|why| Failure::refused(format!("--flow: {why}")))?;
     let mut progress = Progress::on_stderr();
-    let mut tell = |news: News| match news {
+    let mut on_progress = |news: News| match news {
         News::Phase(text) => progress.phase(&text),
-        News::Remark(text) => {
+        News::Notice(text) => {
             progress.clear();
             info!("spray: {text}");
         }
@@ -53,9 +53,9 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     // The simulator has nothing to clean up, and ends with the process.
     let stop = if machine.is_exclusive() { Some(Stop::on_signals()?) } else { None };
     let never = AtomicBool::new(false);
-    let prepared = machine.prepare(scenario, &mut tell).map_err(ended)?;
+    let prepared = machine.prepare(scenario, &mut on_progress).map_err(ended)?;
     let stop = stop.as_ref().map_or(&never, Stop::flag);
-    let run = prepared.run_watched(balancer, seed, Some(&watch), &mut tell, stop).map_err(ended)?;
+    let run = prepared.run_observed(balancer, seed, Some(&watch), &mut on_progress, stop).map_err(ended)?;
     progress.clear();
     let (_, (rows, left_out)) = watch.lock().finish().map_err(Failure::failed)?;
     write(out, form, &rows)?;

@@ -151,15 +151,11 @@ fn excessive_sizes_are_rejected_with_limit_and_position() {
         ),
         (all(&slow, "kind = \"tornado\"\nbytes = \"1024 GiB\"\n", ""), ["bomb.toml:8:1", "910688 s or more"]),
         (
-            all(
-                fabric,
-                "kind = \"partner-after-partner\"\nsizes = \"uniform\"\nmax_bytes = \"1 GiB\"\nmessages = 25000\n",
-                "",
-            ),
+            all(fabric, "kind = \"closed-loop\"\nsizes = \"uniform\"\nmax_bytes = \"1 GiB\"\nmessages = 25000\n", ""),
             ["bomb.toml:7:1", "packets; allowed: at most 10000000000"],
         ),
         (
-            all(fabric, "kind = \"partner-after-partner\"\nsizes = \"hadoop\"\nmessages = 75001\n", ""),
+            all(fabric, "kind = \"closed-loop\"\nsizes = \"hadoop\"\nmessages = 75001\n", ""),
             ["bomb.toml:10:12", "`messages` is 75001 for each of 4 hosts; allowed: at most 75000"],
         ),
     ] {

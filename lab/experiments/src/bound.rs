@@ -1,5 +1,4 @@
-//! Bounds of a scenario: the rate that all flows can have at once, and the least completion time
-//! (OFAN §5, appendices A and B).
+//! Bounds of a scenario: the rate that all flows can have at once, and the least time (OFAN §5).
 
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 
@@ -16,8 +15,7 @@ pub struct Bound {
     /// Least time from the first start to the last acknowledgement, in ps.
     ///
     /// If every host sends and receives one flow, all of one size, by the three modes of OFAN
-    /// appendix B. Otherwise the slowest flow at its rate, with propagation both ways and
-    /// serialisation at each hop (OFAN §5).
+    /// appendix B. Otherwise the slowest flow at its rate, with propagation and serialisation.
     pub completion_ps: u64,
 }
 
@@ -97,19 +95,19 @@ fn loads(network: &Network, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
 
 /// Adds the load of the flows from every switch (`from`) to a leaf.
 fn spread(network: &Network, paths: &ShortestPaths, leaf: usize, from: &[f64], loads: &mut [f64]) {
-    let mut ways = Ways { network, paths, leaf, count: vec![None; from.len()], order: Vec::new() };
+    let mut path_counts = PathCounts { network, paths, leaf, count: vec![None; from.len()], order: Vec::new() };
     for switch in (0..from.len()).filter(|switch| from[*switch] > 0.0) {
-        ways.count(switch);
+        path_counts.count(switch);
     }
     let mut carried = from.to_vec();
-    for switch in ways.order.iter().rev() {
-        let (load, all) = (carried[*switch], ways.count[*switch].unwrap_or(0.0));
+    for switch in path_counts.order.iter().rev() {
+        let (load, all) = (carried[*switch], path_counts.count[*switch].unwrap_or(0.0));
         if load == 0.0 || all == 0.0 {
             continue;
         }
         for link in paths.next(*switch, leaf) {
-            let end = ways.end(*link);
-            let share = load * ways.count[end].unwrap_or(0.0) / all;
+            let end = path_counts.end(*link);
+            let share = load * path_counts.count[end].unwrap_or(0.0) / all;
             loads[*link as usize] += share;
             carried[end] += share;
         }
@@ -117,7 +115,7 @@ fn spread(network: &Network, paths: &ShortestPaths, leaf: usize, from: &[f64], l
 }
 
 /// Counts the shortest paths from switches to a leaf.
-struct Ways<'a> {
+struct PathCounts<'a> {
     network: &'a Network,
     paths: &'a ShortestPaths,
     leaf: usize,
@@ -127,7 +125,7 @@ struct Ways<'a> {
     order: Vec<usize>,
 }
 
-impl Ways<'_> {
+impl PathCounts<'_> {
     fn count(&mut self, switch: usize) -> f64 {
         if let Some(known) = self.count[switch] {
             return known;

@@ -10,7 +10,10 @@ use crate::results::RunResult;
 use crate::scenario::Scenario;
 
 /// Receives progress.
-pub type Tell<'a> = &'a mut dyn FnMut(Progress);
+pub type OnProgress<'a> = &'a mut dyn FnMut(Progress);
+
+/// Result of [`Engine::prepare`].
+pub type PrepareResult<'a> = Result<Box<dyn Prepared + 'a>, EngineError>;
 
 /// Runs scenarios.
 pub trait Engine: Sync {
@@ -21,7 +24,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// [`EngineError::Refused`] when this engine cannot run the scenario.
-    fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError>;
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, on_progress: OnProgress<'_>) -> PrepareResult<'a>;
 }
 
 /// A scenario that is ready to run any number of times.
@@ -35,22 +38,22 @@ pub trait Prepared: Sync {
         &self,
         balancer: BalancerKind,
         seed: u64,
-        tell: Tell<'_>,
+        on_progress: OnProgress<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        self.run_watched(balancer, seed, None, tell, stop)
+        self.run_observed(balancer, seed, None, on_progress, stop)
     }
 
     /// The same as [`run`](Self::run), while `watch` observes the frames.
     ///
     /// # Errors
     /// The same as [`run`](Self::run).
-    fn run_watched(
+    fn run_observed(
         &self,
         balancer: BalancerKind,
         seed: u64,
         watch: Option<&Observer>,
-        tell: Tell<'_>,
+        on_progress: OnProgress<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;
 }

@@ -6,12 +6,12 @@
 mod claim;
 mod file;
 mod grid;
-mod lines;
 mod list;
 mod markdown;
 mod measures;
 pub mod models;
 mod plan;
+mod port_series;
 mod run;
 mod verdict;
 
@@ -20,8 +20,8 @@ pub(crate) use self::file::{Condition, Measure, Plot, Series};
 pub use self::file::{Figure, Scale, Size};
 pub(crate) use self::grid::Grid;
 pub use self::grid::grids;
-pub(crate) use self::lines::Lines;
 pub use self::list::{PAPERS, all, find};
 pub use self::markdown::{Count, has_full, is_over_all, markdown, markdown_of_one};
-pub use self::run::{Cell, Made, Plan, Shown};
+pub(crate) use self::port_series::PortSeries;
+pub use self::run::{Cell, FigureResults, FigureRun, Plan};
 pub(crate) use self::verdict::Verdict;

@@ -26,7 +26,7 @@ impl Default for Dimensions {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum StateLocation {
     FlowcutFullSwitch,
     /// Flowcut in the switches with hosts.
     FlowcutIngressSwitch,
@@ -35,7 +35,7 @@ pub enum Keeper {
     FlowcellSwitch,
 }
 
-impl Keeper {
+impl StateLocation {
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
     /// Bytes of state of a flow.
     pub const fn bytes_per_flow(self) -> u32 {
@@ -58,9 +58,9 @@ impl Keeper {
 }
 
 impl Dimensions {
-    /// Returns the maximum number of bytes of state of `keeper`.
-    pub fn bytes(&self, keeper: Keeper) -> f64 {
-        self.active_flows(keeper.hosts(self)) * f64::from(keeper.bytes_per_flow())
+    /// Returns the maximum number of bytes of state of `location`.
+    pub fn bytes(&self, location: StateLocation) -> f64 {
+        self.active_flows(location.hosts(self)) * f64::from(location.bytes_per_flow())
     }
 
     fn packets_in_flight(&self) -> f64 {
@@ -79,12 +79,12 @@ impl Dimensions {
 mod tests {
     use super::*;
 
-    const ALL: [Keeper; 5] = [
-        Keeper::FlowcutFullSwitch,
-        Keeper::FlowcutIngressSwitch,
-        Keeper::FlowcutNic,
-        Keeper::FlowletSwitch,
-        Keeper::FlowcellSwitch,
+    const ALL: [StateLocation; 5] = [
+        StateLocation::FlowcutFullSwitch,
+        StateLocation::FlowcutIngressSwitch,
+        StateLocation::FlowcutNic,
+        StateLocation::FlowletSwitch,
+        StateLocation::FlowcellSwitch,
     ];
 
     /// Equation 1, literally.
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn beyond_one_packet_per_flow_in_flight_more_flows_need_no_more_memory() {
-        for keeper in ALL {
-            let bytes = |flows_per_host| Dimensions { flows_per_host, ..Dimensions::default() }.bytes(keeper);
+        for location in ALL {
+            let bytes = |flows_per_host| Dimensions { flows_per_host, ..Dimensions::default() }.bytes(location);
             assert_eq!(bytes(62), bytes(1_000_000));
             assert!(bytes(61) < bytes(62));
         }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn memory_is_proportional_to_round_trip_rate_and_hosts() {
         let base = Dimensions::default();
-        let full = |network: Dimensions| network.bytes(Keeper::FlowcutFullSwitch);
+        let full = |network: Dimensions| network.bytes(StateLocation::FlowcutFullSwitch);
         for more in [
             Dimensions { rtt_us: 50.0, ..base },
             Dimensions { gbps: 2_000.0, ..base },
@@ -137,7 +137,7 @@ mod tests {
     fn ingress_and_nic_at_800_gbps_differ_from_the_paper() {
         let network = Dimensions { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Dimensions::default() };
         assert_eq!(
-            (network.bytes(Keeper::FlowcutIngressSwitch), network.bytes(Keeper::FlowcutNic)),
+            (network.bytes(StateLocation::FlowcutIngressSwitch), network.bytes(StateLocation::FlowcutNic)),
             (156_250.0, 2_441.406_25)
         );
     }
@@ -145,7 +145,7 @@ mod tests {
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
     #[test]
     fn figure_5_compares_the_memory_of_a_flow() {
-        let [full, ingress, nic, flowlet, flowcell] = ALL.map(|keeper| Dimensions::default().bytes(keeper));
+        let [full, ingress, nic, flowlet, flowcell] = ALL.map(|location| Dimensions::default().bytes(location));
         assert!(nic < ingress && ingress < flowcell && flowcell < flowlet && flowlet < full);
         assert!((full / flowlet - 11.0 / 5.0).abs() < 1e-9 && (flowlet / flowcell - 2.5).abs() < 1e-9);
     }

@@ -48,7 +48,7 @@ pub use self::flow_result::{FlowResult, Incomplete};
 pub(crate) use self::freezing::drops_all;
 pub use self::incomplete::incomplete_notes;
 pub(crate) use self::record::Drops;
-pub use self::record::{Completion, Finished, Machine, Program, Record};
+pub use self::record::{Completion, FinishedRun, Machine, Program, Record};
 pub use self::run_result::{RunResult, TestbedLosses};
 pub(crate) use self::shape::Shape;
 pub(crate) use self::sizes::{SizeClass, size_classes};

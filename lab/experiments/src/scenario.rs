@@ -1,7 +1,6 @@
 //! Scenarios: TOML files, checked and converted to internal units.
 //!
-//! [`settings`] declares every field once. Every error is an [`Error`] with its place and the
-//! rule.
+//! [`settings`] declares every field once. Errors are [`Error`]s with the place and the rule.
 
 /// Implements `JsonSchema` by an inline schema.
 macro_rules! inline_schema {
@@ -22,6 +21,7 @@ macro_rules! inline_schema {
     };
 }
 
+mod effective_settings;
 mod failure;
 mod limits;
 mod link_event;
@@ -34,16 +34,16 @@ mod seeds;
 pub mod settings;
 mod topology;
 mod workload;
-mod written;
 
 use std::path::PathBuf;
 
-pub use paths::{Alone, Paths};
+pub use effective_settings::EffectiveSettings;
+pub use paths::{Paths, UnloadedTimes};
 pub use queue_length::QueueLength;
+pub use read::rename_settings;
 pub use seeds::{MAX_SEEDS, Seeds};
 pub use settings::{Chassis, Emulation, FctEnd, MarkAt, Queue, Settings, SimulationSettings, Switch};
 pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Error, Ip, Transport};
-pub use written::Written;
 
 pub use failure::Convergence;
 
@@ -75,7 +75,7 @@ pub struct Scenario {
     /// Transport of senders and receivers.
     pub transport: Transport,
     /// External algorithms that replace those of the run.
-    pub own: OwnAlgorithms,
+    pub own: CustomAlgorithms,
     /// Queues of every port.
     pub queue: Queue,
     /// Link changes during a run.
@@ -91,19 +91,19 @@ pub struct Scenario {
     /// Place of the workload in the file, for messages.
     pub workload_place: String,
     /// The settings it was made of.
-    pub written: Written,
+    pub settings: EffectiveSettings,
 }
 
 /// Algorithms of other crates, which have no name in a file; set by programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct OwnAlgorithms {
+pub struct CustomAlgorithms {
     /// Balancer of all flows.
     pub balancer: Option<CustomBalancer>,
     /// Congestion control of all connections.
     pub cc: Option<CustomCc>,
 }
 
-impl OwnAlgorithms {
+impl CustomAlgorithms {
     /// Returns the name of the balancer where a scenario has `kind`.
     pub fn balancer_name(&self, kind: BalancerKind) -> &'static str {
         self.balancer.map_or(kind.name(), |own| own.name)

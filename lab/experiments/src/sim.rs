@@ -6,4 +6,4 @@ mod run;
 pub use crate::scenario::FctEnd;
 pub use reference::{preset, published, reference, same_for_all_pairs};
 pub use run::{Sim, Simulation};
-pub use spray_sim::over_cores;
+pub use spray_sim::run_parallel;

@@ -55,15 +55,15 @@ pub struct Workload {
     /// Payload of the flows.
     pub payload: Payload,
     /// Its balancer, congestion control and DSCP.
-    pub own: Own,
+    pub own: Overrides,
     /// Shares of the sending hosts with separate names and transports.
-    pub parts: Vec<Share>,
+    pub parts: Vec<WorkloadPart>,
 }
 
 /// Settings of flows that override `[transport]`, or those of the whole workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Own {
+pub struct Overrides {
     /// Balancer, in place of that of the scenario or of the whole workload.
     pub balancer: Option<BalancerKind>,
     /// Congestion control, in place of that of the scenario or of the whole workload.
@@ -73,7 +73,7 @@ pub struct Own {
     pub dscp: Option<u8>,
 }
 
-impl Own {
+impl Overrides {
     /// Fills unset settings from `others`.
     fn or(self, others: Self) -> Self {
         let Self { balancer, cc, dscp } = self;
@@ -83,31 +83,31 @@ impl Own {
 
 /// A share of a workload's sending hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
+pub struct WorkloadPart {
     /// Name in the results.
     pub name: String,
     /// The share in ppm.
     pub ppm: u32,
     /// Settings of their flows.
-    pub own: Own,
+    pub own: Overrides,
 }
 
 /// A class of flows with one name and transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Class {
+pub struct FlowClass {
     /// Name of the workload, or of a part.
     pub name: String,
     /// Index of the workload in the scenario.
     pub workload: usize,
     /// Settings of its flows.
-    pub own: Own,
+    pub own: Overrides,
 }
 
 /// Returns the classes of flows: each workload, followed by its parts.
-pub fn classes(workloads: &[Workload]) -> Vec<Class> {
+pub fn classes(workloads: &[Workload]) -> Vec<FlowClass> {
     let of = |(workload, given): (usize, &Workload)| {
-        let rest = Class { name: given.name.clone(), workload, own: given.own };
-        let part = |part: &Share| Class { name: part.name.clone(), workload, own: part.own.or(given.own) };
+        let rest = FlowClass { name: given.name.clone(), workload, own: given.own };
+        let part = |part: &WorkloadPart| FlowClass { name: part.name.clone(), workload, own: part.own.or(given.own) };
         std::iter::once(rest).chain(given.parts.iter().map(part)).collect::<Vec<_>>()
     };
     workloads.iter().enumerate().flat_map(of).collect()
@@ -117,20 +117,20 @@ pub fn classes(workloads: &[Workload]) -> Vec<Class> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
     /// Every host sends to a random one under another leaf and receives from one.
-    CrossLeafPermutation(Each),
+    CrossLeafPermutation(FlowTemplate),
     /// Every host sends to a random one in another pod and receives from one.
-    CrossPodPermutation(Each),
+    CrossPodPermutation(FlowTemplate),
     /// Every host sends to a random other one and receives from one.
-    Permutation(Each),
+    Permutation(FlowTemplate),
     /// Every host sends to every other, starting with the next one.
     AllToAll {
         /// Bytes and start.
-        each: Each,
+        each: FlowTemplate,
         /// Maximum number of concurrent messages of a host; `None` is all.
         open: Option<u32>,
     },
     /// Host `i` of `n` sends to host `i + n / 2`.
-    Tornado(Each),
+    Tornado(FlowTemplate),
     /// Several hosts send to one.
     Incast {
         /// Number of senders, those on the longest paths first.
@@ -138,10 +138,10 @@ pub enum Pattern {
         /// Receiving host; `None` is the first participant.
         receiver: Option<usize>,
         /// Bytes and start.
-        each: Each,
+        each: FlowTemplate,
     },
     /// Every host sends one message after the other, each to a random host.
-    PartnerAfterPartner(Partners),
+    ClosedLoop(Partners),
     /// Every host sends messages to random hosts at random times.
     Poisson(Poisson),
     /// Hosts repeat a collective operation.
@@ -154,7 +154,7 @@ pub enum Pattern {
 
 /// Size and start of all flows of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Each {
+pub struct FlowTemplate {
     /// Payload bytes.
     pub bytes: u64,
     /// Start time in ps.
@@ -183,7 +183,7 @@ pub enum Payload {
 impl Workload {
     /// Creates a workload of `pattern` among all hosts, with generated payload.
     pub fn new(pattern: Pattern) -> Self {
-        let (hosts, drawn, payload, own, parts) = (None, None, Payload::Generated, Own::default(), Vec::new());
+        let (hosts, drawn, payload, own, parts) = (None, None, Payload::Generated, Overrides::default(), Vec::new());
         Self { name: "flows".into(), pattern, hosts, drawn, payload, own, parts }
     }
 
@@ -191,7 +191,7 @@ impl Workload {
     fn flows(&self, network: &Network, members: &[usize], seed: u64) -> (Vec<Flow>, Option<Triggers>) {
         let hosts = members.len();
         let pairs =
-            |to: Vec<usize>, each: Each| number((0..hosts).zip(to).map(|(a, b)| (members[a], members[b])), each);
+            |to: Vec<usize>, of: FlowTemplate| number((0..hosts).zip(to).map(|(a, b)| (members[a], members[b])), of);
         let group = |of: Vec<usize>| members.iter().map(|host| of[*host]).collect::<Vec<_>>();
         let flows = match &self.pattern {
             Pattern::CrossLeafPermutation(each) => pairs(permutation(&group(leaves(network)), seed), *each),
@@ -207,7 +207,7 @@ impl Workload {
                 let far = farthest(network, receiver).into_iter().filter(|host| own.contains(host));
                 number(far.take(*senders).map(|sender| (sender, receiver)), *each)
             }
-            Pattern::PartnerAfterPartner(partners) => partners.flows(network, members, seed),
+            Pattern::ClosedLoop(partners) => partners.flows(network, members, seed),
             Pattern::Poisson(poisson) => poisson.flows(network, members, seed),
             Pattern::Collective(collective) => return collective.flows(members),
             Pattern::Flows(flows) => flows.clone(),
@@ -220,7 +220,7 @@ impl Workload {
     fn closed_loop(&self) -> Option<ClosedLoop> {
         match &self.pattern {
             Pattern::AllToAll { open: Some(open), .. } => Some(ClosedLoop { open: *open, until_ps: None }),
-            Pattern::PartnerAfterPartner(partners) => Some(ClosedLoop { open: 1, until_ps: partners.until_ps }),
+            Pattern::ClosedLoop(partners) => Some(ClosedLoop { open: 1, until_ps: partners.until_ps }),
             _ => None,
         }
     }
@@ -269,8 +269,8 @@ impl Workload {
     }
 }
 
-fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
-    let Each { bytes, start_ps } = each;
+fn number(pairs: impl Iterator<Item = (usize, usize)>, each: FlowTemplate) -> Vec<Flow> {
+    let FlowTemplate { bytes, start_ps } = each;
     (0..).zip(pairs).map(|(flow, (src, dst))| Flow { flow, src, dst, bytes, start_ps, ..Flow::default() }).collect()
 }
 

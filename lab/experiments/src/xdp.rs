@@ -7,10 +7,10 @@ use bytes::Bytes;
 use spray_capture::Observer;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
-use spray_switch::{Between, FabricSpec, Lent, MAX_CABLES, RunError};
-use spray_testbed::{Dilation, Happened, Subject, Testbed, TestbedOutcome, TestbedSpec};
+use spray_switch::{ExternalInterfaces, ExternalNetns, FabricSpec, MAX_CABLES, RunError};
+use spray_testbed::{Dilation, ReportKind, Subject, Testbed, TestbedOutcome, TestbedSpec};
 
-use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
+use crate::engine::{Engine, EngineError, OnProgress, PrepareResult, Prepared, Progress};
 use crate::memory::fits_memory;
 use crate::results::{
     Collect, ConnectionEvs, EngineFigures, EventRow, RunResult, TestbedLosses, given_up, reported, us,
@@ -38,40 +38,40 @@ impl Engine for Xdp {
         true
     }
 
-    fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, on_progress: OnProgress<'_>) -> PrepareResult<'a> {
         let ready = Ready { engine: self, scenario, paths: scenario.paths() };
         check(scenario, &ready.paths).map_err(RunError::Unsupported)?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(ready.set_up(kept.take(), tell)?);
+        *kept = Some(ready.set_up(kept.take(), on_progress)?);
         drop(kept);
         Ok(Box::new(ready))
     }
 }
 
 /// Sets up a scenario's hosts, links and switches for external traffic, without its workload and
-/// failures. Hosts use the `lent` namespaces; with `between`, only switches are created, between
-/// existing interfaces.
+/// failures. Hosts use the `external` namespaces; with `interfaces`, only switches are created,
+/// between existing interfaces.
 ///
 /// # Errors
 /// When the scenario, the privileges or the kernel do not permit it; everything is removed then.
 pub fn deploy(
     scenario: &Scenario,
-    lent: &[Lent],
-    between: Option<Between<'_>>,
+    external: &[ExternalNetns],
+    interfaces: Option<ExternalInterfaces<'_>>,
 ) -> Result<spray_switch::Deployment, EngineError> {
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
     let spec = fabric(scenario, &queue, &[], scenario.seed);
-    let parts = match between {
-        Some(Between { node: Some(_), .. }) => Some("--node"),
+    let parts = match interfaces {
+        Some(ExternalInterfaces { node: Some(_), .. }) => Some("--node"),
         _ if spec.per_switch => Some(PER_SWITCH),
         _ => None,
     };
     parts.map_or(Ok(()), |what| check_bare_parts(scenario, what)).map_err(RunError::Unsupported)?;
-    Ok(match between {
-        None => spray_switch::Deployment::new(&spec, scenario.convergence_ps, lent)?,
-        Some(between) => spray_switch::Deployment::between(&spec, scenario.convergence_ps, between)?,
+    Ok(match interfaces {
+        None => spray_switch::Deployment::new(&spec, scenario.convergence_ps, external)?,
+        Some(interfaces) => spray_switch::Deployment::on_interfaces(&spec, scenario.convergence_ps, interfaces)?,
     })
 }
 
@@ -104,17 +104,17 @@ struct Ready<'a> {
 }
 
 impl Prepared for Ready<'_> {
-    fn run_watched(
+    fn run_observed(
         &self,
         balancer: BalancerKind,
         seed: u64,
         watch: Option<&Observer>,
-        tell: Tell<'_>,
+        on_progress: OnProgress<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut kept.testbed, balancer, seed, watch, tell, stop)?;
+        let mut kept = self.set_up(place.take(), on_progress)?;
+        let result = self.run_on(&mut kept.testbed, balancer, seed, watch, on_progress, stop)?;
         *place = Some(kept);
         Ok(result)
     }
@@ -122,7 +122,7 @@ impl Prepared for Ready<'_> {
 
 impl Ready<'_> {
     /// Returns `kept` if it was made for this network, otherwise a new testbed.
-    fn set_up(&self, kept: Option<Kept>, tell: Tell<'_>) -> Result<Kept, EngineError> {
+    fn set_up(&self, kept: Option<Kept>, on_progress: OnProgress<'_>) -> Result<Kept, EngineError> {
         let Scenario { network, seed, .. } = self.scenario;
         let per_switch = is_per_switch(self.scenario);
         if let Some(kept) = kept
@@ -130,7 +130,7 @@ impl Ready<'_> {
         {
             return Ok(kept);
         }
-        tell(Progress::Phase("setting up namespaces, links and programs".into()));
+        on_progress(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
         let testbed = Testbed::new(&fabric(self.scenario, &queue, &events, *seed)).map_err(|error| match error {
@@ -152,7 +152,7 @@ impl Ready<'_> {
         balancer: BalancerKind,
         seed: u64,
         watch: Option<&Observer>,
-        tell: Tell<'_>,
+        on_progress: OnProgress<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
         let scenario = self.scenario;
@@ -176,7 +176,7 @@ impl Ready<'_> {
             dilation: self.dilation(flows),
             watch,
         };
-        let outcome = testbed.run(&spec, tell, stop)?;
+        let outcome = testbed.run(&spec, on_progress, stop)?;
         let collect = Collect {
             scenario,
             paths: &self.paths,
@@ -254,7 +254,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
 /// Returns an error if several programs, as `what` requires, would share state of a frame.
 fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     let scheme = &scenario.network.switching;
-    if scheme.remembers() {
+    if scheme.uses_trail() {
         let why = "what such switches tell each other about a frame stays within a chassis";
         return Err(format!("{what} with `{scheme}`: {why}; allowed: one chassis of all, the whole fabric"));
     }
@@ -307,7 +307,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     let losses = outcome.losses;
     let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
     RunResult {
-        counted: outcome.counted.clone(),
+        scheme_counters: outcome.scheme_counters.clone(),
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),
@@ -342,9 +342,9 @@ fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item =
             Subject::Host(host) => collect.host(host).into(),
         };
         let time_us = report.at_ps as f64 / 1e6;
-        match &report.what {
-            Happened::Event(event) => reported(*event, time_us, &subject),
-            Happened::Failed(why) => Some(given_up(time_us, &subject, why)),
+        match &report.kind {
+            ReportKind::Event(event) => reported(*event, time_us, &subject),
+            ReportKind::Failed(why) => Some(given_up(time_us, &subject, why)),
         }
     })
 }

@@ -64,7 +64,7 @@ fn a_message_alone_has_a_slowdown_of_1() {
         let scenario = Scenario::parse("alone.toml".as_ref(), &text).unwrap();
         for balancer in [BalancerKind::Ecmp, BalancerKind::Flowcut, BalancerKind::Reps] {
             for flow in Simulation::new(&scenario).run(balancer, seed, &[]).unwrap().flows {
-                let slowdown = flow.fct_us.unwrap() / flow.alone_us;
+                let slowdown = flow.fct_us.unwrap() / flow.unloaded_fct_us;
                 // Times of hosts are rounded to eighths of a nanosecond.
                 let allowed = 0.000_5 / flow.fct_us.unwrap();
                 let case = format!("seed {seed}, {balancer}, {} bytes to {}: {slowdown}\n{text}", flow.bytes, flow.dst);
@@ -87,6 +87,6 @@ fn the_last_short_packet_waits_for_the_one_before() {
     let scenario = Scenario::parse("alone.toml".as_ref(), text).unwrap();
     let flows = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().flows;
     let slowdowns: Vec<String> =
-        flows.iter().map(|flow| format!("{:.5}", (flow.fct_us.unwrap() / flow.alone_us))).collect();
+        flows.iter().map(|flow| format!("{:.5}", (flow.fct_us.unwrap() / flow.unloaded_fct_us))).collect();
     assert_eq!(slowdowns, ["1.00000"; 4]);
 }

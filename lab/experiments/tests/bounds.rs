@@ -9,7 +9,7 @@ use spray_core::path::BalancerKind;
 use spray_core::units::ByteSize;
 use spray_experiments::scenario::{Document, Scenario, Settings};
 use spray_experiments::sim::Simulation;
-use spray_experiments::workload::Own;
+use spray_experiments::workload::Overrides;
 use spray_fabric::changes;
 use spray_settings::schema;
 
@@ -51,7 +51,7 @@ const OTHERS: [(&str, &str); 20] = [
     ("workload", r#"{kind = "permutation", bytes = 4000, part = [{name = "p", share = 0.5}]}"#),
     ("workload", r#"{kind = "all-to-all", bytes = 4000}"#),
     ("workload", r#"{kind = "incast", bytes = 4000}"#),
-    ("workload", r#"{kind = "partner-after-partner", sizes = "uniform", max_bytes = 4000, messages = 2}"#),
+    ("workload", r#"{kind = "closed-loop", sizes = "uniform", max_bytes = 4000, messages = 2}"#),
     ("workload", r#"{kind = "poisson", sizes = "uniform", max_bytes = 4000, load = 0.5, until_us = 10}"#),
     ("workload", r#"{kind = "all-reduce", bytes = 4000}"#),
     ("workload", r#"{kind = "fsdp", model = "llama-7b"}"#),
@@ -211,7 +211,13 @@ fn in_force(scenario: &Scenario, path: &str) -> Option<f64> {
 
 fn flow_config(scenario: &Scenario) -> FlowConfig {
     let balancer = scenario.transport.balancer[0];
-    scenario.flow_config(&scenario.paths(), balancer, Own::default(), [0, scenario.network.hosts.len() - 1], 4_000)
+    scenario.flow_config(
+        &scenario.paths(),
+        balancer,
+        Overrides::default(),
+        [0, scenario.network.hosts.len() - 1],
+        4_000,
+    )
 }
 
 /// Returns the value at `path` as parsed by the scenario's types.

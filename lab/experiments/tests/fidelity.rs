@@ -13,7 +13,7 @@ use std::path::Path;
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{FlowFigures, RunResult};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{Simulation, over_cores};
+use spray_experiments::sim::{Simulation, run_parallel};
 use spray_fabric::{LinkEvent, Scheme, Switching};
 
 use self::rows::Row;
@@ -92,7 +92,7 @@ fn runs(
     let simulation = Simulation::new(scenario);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let one = |seed: u64| Ok::<_, String>(Figures::of(&simulation.run(balancer, seed, &events(seed)).unwrap()));
-    over_cores(seeds as usize, threads, |job| one(job as u64 + 1)).unwrap()
+    run_parallel(seeds as usize, threads, |job| one(job as u64 + 1)).unwrap()
 }
 
 /// Returns the average of `of` over runs.

@@ -2,7 +2,7 @@
 
 use spray_core::cc::{CustomCc, Nscc, NsccConfig, Scheme as _};
 use spray_core::path::{BalancerKind, CustomBalancer, Reps, RepsConfig, Scheme as _};
-use spray_experiments::scenario::{OwnAlgorithms, Scenario};
+use spray_experiments::scenario::{CustomAlgorithms, Scenario};
 use spray_experiments::sim::Simulation;
 
 const SCENARIO: &str = "
@@ -23,7 +23,7 @@ const SCENARIO: &str = "
 fn a_run_is_reproducible_and_has_the_names_of_its_algorithms() {
     let mut scenario = Scenario::parse("own.toml".as_ref(), SCENARIO).unwrap();
     let ours = Simulation::new(&scenario).run(BalancerKind::Reps, 1, &[]).unwrap();
-    scenario.own = OwnAlgorithms {
+    scenario.own = CustomAlgorithms {
         balancer: Some(CustomBalancer {
             name: "my-reps",
             make: &|path, rng| Box::new(Reps::make(&RepsConfig::default(), path, rng)),

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use spray_core::path::BalancerKind::{self, Ecmp, Ops, Reps};
 use spray_experiments::results::{
-    Extras, Finished, Record, Summary, folder_name, write_overview, write_run, write_sweep,
+    Extras, FinishedRun, Record, Summary, folder_name, write_overview, write_run, write_sweep,
 };
 use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
@@ -91,7 +91,7 @@ impl Runs {
                     Extras { csv: true, ..Extras::default() },
                 )
                 .unwrap();
-                done.push(Finished::load(folder.path(), &name).unwrap());
+                done.push(FinishedRun::load(folder.path(), &name).unwrap());
             }
         }
         write_overview(folder.path(), &done).unwrap();

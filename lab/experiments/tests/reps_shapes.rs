@@ -7,7 +7,7 @@ use spray_core::units::Micros;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{FctEnd, Simulation, reference};
-use spray_experiments::workload::{Own, Pattern, parse_matrix};
+use spray_experiments::workload::{Overrides, Pattern, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
 const FABRIC: &str = include_str!("../../../tests/reference/leafspine_32_400g.topo");
@@ -141,7 +141,8 @@ fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
     let mut scenario = scenario(own.chain((0..24).map(|from| (4 + from, 4 + (from + 8) % 24))));
     scenario.queue.trimming = false;
     kill(&mut scenario, "leaf0->spine0", 50 * US);
-    let rto_ns = (scenario.flow_config(&scenario.paths(), Reps, Own::default(), [0, 31], 0).rto.min_ps / 1000) as i64;
+    let rto_ns =
+        (scenario.flow_config(&scenario.paths(), Reps, Overrides::default(), [0, 31], 0).rto.min_ps / 1000) as i64;
     for seed in SEEDS {
         let result = run(&scenario, Reps, seed);
         let last_drop_ns = (result.loss_duration_us.expect("a drop on the link") * 1e3) as i64;

@@ -3,7 +3,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{Spread, WorkloadSummary};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{Simulation, over_cores};
+use spray_experiments::sim::{Simulation, run_parallel};
 
 const HEAD: &str = "| balancer | mean us (95 %) | slowest us (95 %) |\n|---|---|---|\n";
 
@@ -34,7 +34,7 @@ fn row(scenario: &Scenario, balancer: BalancerKind) -> String {
         let run = simulation.run(balancer, scenario.seeds[index], &[]).unwrap();
         Ok::<_, String>(run.workloads().into_iter().find(|own| own.name == "job").unwrap())
     };
-    let jobs = over_cores(scenario.seeds.len(), 2, job).unwrap();
+    let jobs = run_parallel(scenario.seeds.len(), 2, job).unwrap();
     assert!(
         jobs.iter().all(|job| job.flows.flows_completed == job.flows.flows_total),
         "times must not be lower bounds"

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use spray_core::path::BalancerKind::{self, HostDr, Ops, Reps, RepsPlus};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{Simulation, over_cores};
+use spray_experiments::sim::{Simulation, run_parallel};
 
 /// The compared balancers.
 const ALL: [BalancerKind; 4] = [RepsPlus, Ops, Reps, HostDr];
@@ -26,7 +26,7 @@ fn behind(toml: &str) -> [f64; 2] {
         let times = [summary.flows.fct_mean_us, summary.flows.fct_max_us];
         Ok::<_, String>(times.map(|time| time.filter(|_| summary.is_complete()).unwrap_or(f64::INFINITY)))
     };
-    let runs = over_cores(ALL.len() * SEEDS, 2, run).unwrap();
+    let runs = run_parallel(ALL.len() * SEEDS, 2, run).unwrap();
     [0, 1].map(|figure| {
         let sums: Vec<f64> = runs.chunks(SEEDS).map(|runs| runs.iter().map(|run| run[figure]).sum()).collect();
         sums[0] / sums.iter().copied().fold(f64::INFINITY, f64::min)

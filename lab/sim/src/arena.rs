@@ -2,14 +2,14 @@
 
 use spray_wire::{DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
 
+use super::control_body::ControlBody;
 use super::messages::Message;
-use super::said::Said;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     AtSwitch,
     /// A frame that arrives at a switch and leaves by port `place`: see
-    /// [`Switches::look_ahead`](super::tables::Switches::look_ahead).
+    /// [`Switches::choose_early`](super::switches::Switches::choose_early).
     AtPort,
     AtHost,
     Transmit,
@@ -18,20 +18,20 @@ pub(super) enum Kind {
     Grant,
     Start,
     Signal,
-    Over,
+    FlowEnd,
     Leaves,
     Pause,
     Resume,
     /// Check for deadlocks.
-    Watch,
+    DeadlockCheck,
     /// Reordering queue `connection` of switch `place` may have expired.
-    LetGo,
+    ReorderTimeout,
 }
 
 /// Order of the events of one moment: arrivals may change what timers do, and both what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(super) enum Turn {
+pub(super) enum Phase {
     Start,
     Arrival,
     Timer,
@@ -39,13 +39,13 @@ pub(super) enum Turn {
 }
 
 #[inline]
-pub(super) const fn key(at_ps: u64, turn: Turn) -> u64 {
+pub(super) const fn key(at_ps: u64, turn: Phase) -> u64 {
     at_ps << 2 | turn as u64
 }
 
 #[inline]
 pub(super) const fn is_arrival(key: u64) -> bool {
-    key & 3 == Turn::Arrival as u64
+    key & 3 == Phase::Arrival as u64
 }
 
 #[inline]
@@ -187,7 +187,7 @@ pub(super) struct Arena {
     /// The slot freed last is on top, since it is still in the cache. A separate list, so that
     /// taking a slot does not wait for memory.
     free: Vec<u32>,
-    pub controls: Vec<Said>,
+    pub controls: Vec<ControlBody>,
     pub free_controls: Vec<u32>,
 }
 
@@ -200,13 +200,13 @@ impl Arena {
     }
 
     #[inline]
-    pub(super) fn give_back(&mut self, index: u32) {
+    pub(super) fn free(&mut self, index: u32) {
         self.free.push(index);
     }
 
     /// Stores a control frame's body; returns its index, for [`Slot::psn`].
     #[inline]
-    pub(super) fn keep(&mut self, said: Said) -> u64 {
+    pub(super) fn store_control(&mut self, said: ControlBody) -> u64 {
         let index = match self.free_controls.pop() {
             Some(index) => {
                 self.controls[index as usize] = said;
@@ -223,18 +223,18 @@ impl Arena {
 
     /// Removes and returns a control frame's body.
     #[inline]
-    pub(super) fn drop_control(&mut self, slot: &Slot) -> Said {
+    pub(super) fn drop_control(&mut self, slot: &Slot) -> ControlBody {
         self.free_controls.push(slot.psn as u32);
         std::mem::take(&mut self.controls[slot.psn as usize])
     }
 
     /// Frees a lost frame and its body.
-    pub(super) fn lose(&mut self, index: u32) {
+    pub(super) fn free_lost(&mut self, index: u32) {
         let slot = self.slots[index as usize];
         if slot.has_body() {
             self.drop_control(&slot);
         }
-        self.give_back(index);
+        self.free(index);
     }
 
     #[cold]

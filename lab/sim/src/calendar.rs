@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use spray_fabric::Ties;
+use spray_fabric::TieBreaker;
 
 use super::arena::is_arrival;
 
@@ -35,12 +35,12 @@ pub(super) struct Calendar {
     /// Number of entries in cells.
     near: usize,
     far: BinaryHeap<Reverse<(u64, u32)>>,
-    ties: Ties,
+    ties: TieBreaker,
 }
 
 impl Calendar {
     /// Creates `1 << cells` cells of width `1 << shift`; `ties` orders arrivals with equal keys.
-    pub(super) fn new(shift: u32, cells: u32, ties: Ties) -> Self {
+    pub(super) fn new(shift: u32, cells: u32, ties: TieBreaker) -> Self {
         Self {
             shift: shift.min(32),
             low: (1 << shift.min(32)) - 1,

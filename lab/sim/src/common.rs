@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use spray_fabric::{Ancestors, Network, Node, RouteTable, Scale, Thresholds};
+use spray_fabric::{BinScale, EvPaths, Network, Node, RouteTable, Thresholds};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::word::Word;
 
@@ -16,9 +16,9 @@ pub(super) struct Common<'a> {
     pub partition: Partition,
     pub routes: RouteTable,
     /// Registers and state of the schemes. Each word belongs to one switch, and so to one part.
-    pub words: Vec<OwnWord>,
+    pub words: Vec<LocalWord>,
     /// Whether a scheme is stateful; frames then have trails.
-    pub remembers: bool,
+    pub uses_trail: bool,
     /// Whether frames at a switch may cause further events: pauses, notices, releases.
     pub has_more: bool,
     /// First host of each switch; empty if no scheme sends notices.
@@ -29,14 +29,14 @@ pub(super) struct Common<'a> {
     pub shared: Option<Shared>,
     pub trimmed_len: u16,
     /// Computed when a balancer first needs it.
-    pub ancestors: OnceLock<Ancestors<'a>>,
+    pub ev_paths: OnceLock<EvPaths<'a>>,
     /// Port of each link: switches' by part, in the order of links, then hosts' own links.
     pub port_of_link: Vec<u32>,
     /// First port of each part; the last entry is the first of the hosts' own links.
     pub first_port: Vec<u32>,
     /// Bins of a switch port, and of delivered payload.
-    pub bins: Scale,
-    pub arrived: Scale,
+    pub bins: BinScale,
+    pub arrived: BinScale,
 }
 
 /// Memory limit of the ports' bins, exceeded only if the least number of bins takes more. A run
@@ -55,23 +55,23 @@ impl<'a> Common<'a> {
         let network = spec.network;
         let partition = Partition::new(spec);
         let (port_of_link, first_port) = number_ports(spec, &partition);
-        let queues = spec.queues();
+        let (queues, ports) = (spec.queues(), network.links.len() - network.hosts.len());
         let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
         let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
         Self {
             spec,
-            words: routes.words.iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
-            remembers: switches.any(|config| config.remembers != 0),
+            words: routes.words.iter().map(|word| LocalWord(AtomicU64::new(*word))).collect(),
+            uses_trail: switches.any(|config| config.uses_trail != 0),
             has_more: spec.pfc.is_some() || network.switching.has_notices(),
             first_host: first_hosts(network),
             shared: if spec.pfc.is_some() { None } else { Shared::new(network, &queues, &port_of_link) },
             queues,
             trimmed_len: spec.frames.trimmed.clamp(1, u32::from(u16::MAX)) as u16,
-            ancestors: OnceLock::new(),
+            ev_paths: OnceLock::new(),
             partition,
             routes,
-            bins: Scale::new(0, spec.sample_ps, spec.until_ps, network.links.len() - network.hosts.len(), BINS_BYTES),
-            arrived: Scale::single(0, spec.sample_ps, spec.until_ps),
+            bins: BinScale::new(0, spec.sample_ps, spec.until_ps, ports, BINS_BYTES),
+            arrived: BinScale::single(0, spec.sample_ps, spec.until_ps),
             port_of_link,
             first_port,
         }
@@ -128,9 +128,9 @@ fn first_hosts(network: &Network) -> Vec<u32> {
 
 /// A word that only one part reads and writes, so that its updates need not be atomic.
 #[derive(Debug)]
-pub(super) struct OwnWord(AtomicU64);
+pub(super) struct LocalWord(AtomicU64);
 
-impl Word for OwnWord {
+impl Word for LocalWord {
     #[inline]
     fn load(&self) -> u64 {
         self.0.load(Relaxed)

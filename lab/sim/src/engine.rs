@@ -4,22 +4,22 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spray_fabric::{Due, EvRecorder, LinkState, Node, PortOutcome, PortSamples, Starts, WATCHED};
+use spray_fabric::{Action, EvRecorder, FlowScheduler, LinkState, Node, PortOutcome, PortSamples, WATCHED};
 use spray_fabric::{changes, first_flows, ports};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
-use spray_pipeline::scheme::{Counted, Forwarding};
+use spray_pipeline::scheme::{Forwarding, SchemeCounters};
 use spray_pipeline::word::Word;
 
-use super::arena::{Kind, Turn};
+use super::arena::{Kind, Phase};
 use super::common::{Common, PortPlace};
-use super::handover::{Handover, PanicGuard, WindowBarrier};
 use super::hosts::End;
+use super::mailboxes::{Mailboxes, PanicGuard, WindowBarrier};
 use super::net::Net;
+use super::observer::{Catalogue, Observer, PartObserver};
 use super::part::Part;
 use super::spec::{FlowOutcome, SimOutcome};
-use super::tables::Switches;
-use super::watch::{Catalogue, Eyes, Watch};
+use super::switches::Switches;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ pub(super) struct Engine<'a, W> {
     common: &'a Common<'a>,
     threads: usize,
     parts: Vec<Part<'a, W>>,
-    handover: Handover,
+    mailboxes: Mailboxes,
     watched: Vec<(u32, EvRecorder)>,
     /// (time, link, state), in descending order.
     changes: Vec<(u64, usize, LinkState)>,
@@ -43,14 +43,14 @@ pub(super) struct Engine<'a, W> {
     begin_ps: u64,
 }
 
-impl<'a, W: Watch + Clone> Engine<'a, W> {
+impl<'a, W: Observer + Clone> Engine<'a, W> {
     pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];
         ports(spec.network).for_each(|link| links[common.locate(link).part].push(link));
-        let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::default() });
+        let catalogue = Arc::new(if W::ACTIVE { Catalogue::new(common, ends(common).0) } else { Catalogue::default() });
         let part = |(number, (links, ends)): (usize, (&Vec<usize>, Vec<End>))| {
-            let eyes = Eyes::new(watch.clone(), &catalogue, common.partition.len() == 1);
+            let eyes = PartObserver::new(watch.clone(), &catalogue, common.partition.len() == 1);
             Part::new(common, number, Switches::new(common, number, links), eyes, ends)
         };
         let mut changes: Vec<_> = (0..)
@@ -66,7 +66,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             common,
             threads: threads.clamp(1, common.partition.len()),
             parts,
-            handover: Handover::new(&common.partition),
+            mailboxes: Mailboxes::new(&common.partition),
             watched,
             changes,
             next_special_ps: 0,
@@ -102,7 +102,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             begin_ps: self.begin_ps,
             lookahead_ps: if self.parts.len() == 1 { NEVER } else { self.common.partition.lookahead_ps },
             end_ps: self.next_special_ps,
-            handover: &self.handover,
+            mailboxes: &self.mailboxes,
             barrier: WindowBarrier::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
@@ -160,8 +160,8 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         self.change_links(at_ps);
         self.common.routes.advance(at_ps);
         //= docs/specs/host-dr.md#HDR-3 reachable paths
-        if self.common.ancestors.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
-            self.parts.iter_mut().for_each(|part| part.tell_all(at_ps));
+        if self.common.ev_paths.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
+            self.parts.iter_mut().for_each(|part| part.update_paths(at_ps));
         }
         let change_ps = self.changes.last().map_or(NEVER, |(at_ps, ..)| *at_ps);
         let next_ps = change_ps.min(self.common.routes.next_epoch_ps());
@@ -212,7 +212,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             samples: samples(common, &parts, end_ps),
             delivered: delivered(common, &parts, end_ps),
             deadlock: pfc.and_then(|pfc| pfc.deadlock(common.spec.network, &common.port_of_link)),
-            counted: counted(common, &parts),
+            scheme_counters: counted(common, &parts),
             events: events(&mut parts),
             ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
             end_ps,
@@ -224,12 +224,12 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     }
 }
 
-fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Counted {
+fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> SchemeCounters {
     let switch = |switch: u32| {
         let part = *common.partition.of_switch.get(switch as usize)?;
         Some((common.routes.switch(switch)?, parts[part as usize].net.switches.state(switch)))
     };
-    Counted::of((0..).map_while(switch), &|index| common.words.get(index as usize).map_or(0, Word::load))
+    SchemeCounters::of((0..).map_while(switch), &|index| common.words.get(index as usize).map_or(0, Word::load))
 }
 
 /// Windows of all parts; each thread runs several parts in turn.
@@ -242,16 +242,16 @@ struct Windows<'a> {
     lookahead_ps: u64,
     /// Exclusive limit of event times.
     end_ps: u64,
-    handover: &'a Handover,
+    mailboxes: &'a Mailboxes,
     barrier: WindowBarrier,
 }
 
 impl Windows<'_> {
     /// Runs the parts of a thread, the first of which has number `first`. Returns the earliest time
     /// of the next event of any part and the number of open flows.
-    fn run<W: Watch>(&self, thread: usize, first: usize, parts: &mut [Part<'_, W>]) -> (u64, usize) {
+    fn run<W: Observer>(&self, thread: usize, first: usize, parts: &mut [Part<'_, W>]) -> (u64, usize) {
         let _guard = PanicGuard(&self.barrier);
-        let Self { handover, end_ps, .. } = *self;
+        let Self { mailboxes, end_ps, .. } = *self;
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
         for window in self.window.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
@@ -262,17 +262,17 @@ impl Windows<'_> {
             }
             let numbered = (first..).zip(parts.iter_mut());
             if open == 0 || start_ps >= end_ps || window == self.most {
-                numbered.for_each(|(number, part)| handover.take_in(window + 1, number, &mut part.net, &mut spare));
+                numbered.for_each(|(number, part)| mailboxes.receive(window + 1, number, &mut part.net, &mut spare));
                 return (start_ps, open);
             }
             let end_ps = start_ps.saturating_add(self.lookahead_ps).min(end_ps);
             out_ps = NEVER;
             for (number, part) in numbered {
-                handover.take_in(window + 1, number, &mut part.net, &mut spare);
+                mailboxes.receive(window + 1, number, &mut part.net, &mut spare);
                 if part.net.next_ps() < end_ps {
                     part.net.outbox.iter_mut().for_each(|mail| *mail = spare.pop().unwrap_or_default());
                     part.run(end_ps);
-                    out_ps = out_ps.min(handover.hand_over(window, number, &mut part.net, &mut spare));
+                    out_ps = out_ps.min(mailboxes.send_outbox(window, number, &mut part.net, &mut spare));
                 }
             }
         }
@@ -287,7 +287,7 @@ const WINDOWS: usize = 256;
 const FIRST_STRETCH: usize = 4;
 
 /// Returns the number of consecutive parts of each thread, balanced by the work measured so far.
-fn shares<W: Watch>(parts: &[Part<'_, W>], threads: usize) -> Vec<usize> {
+fn shares<W: Observer>(parts: &[Part<'_, W>], threads: usize) -> Vec<usize> {
     // A part without measured work counts by its connections and ports.
     let work = |part: &Part<'_, W>| part.work + (part.ends.len() + part.net.switches.ports.len()) as u64 + 1;
     let total: u64 = parts.iter().map(work).sum();
@@ -338,13 +338,13 @@ fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
 }
 
 /// Schedules the flows with known start times; `senders` has the senders' ends by flow.
-fn begin<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<u32>) {
+fn begin<W: Observer>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<u32>) {
     let flows = common.spec.flows;
-    let mut starts = Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
+    let mut starts = FlowScheduler::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
     starts.begin(&mut |at_ps, due| {
-        if let Due::Flow(flow) = due {
+        if let Action::StartFlow(flow) = due {
             let part = common.part_of_host(flows[flow].src) as usize;
-            parts[part].net.schedule(at_ps, Turn::Start, Kind::Start, senders[flow]);
+            parts[part].net.schedule(at_ps, Phase::Start, Kind::Start, senders[flow]);
         }
     });
     if !common.spec.triggers.is_empty() {
@@ -352,7 +352,7 @@ fn begin<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<
     }
 }
 
-fn flows<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Vec<FlowOutcome> {
+fn flows<W: Observer>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Vec<FlowOutcome> {
     let mut flows = vec![FlowOutcome::default(); common.spec.flows.len()];
     for part in parts {
         for end in &part.ends {
@@ -372,7 +372,7 @@ fn flows<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Vec<FlowOutcom
 
 fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, span_ps: u64) -> PortOutcome {
     let PortPlace { place, .. } = switches.common.locate(link);
-    switches.ports[place].thaw(end_ps);
+    switches.ports[place].apply_pause(end_ps);
     let port = &switches.ports[place];
     let counters = port.counters_until(end_ps);
     let (pauses, paused_ps) = switches.pfc.as_ref().map_or((0, 0), |pfc| pfc.pauses(place, port, end_ps));
@@ -389,7 +389,7 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
     }
 }
 
-fn samples<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<PortSamples> {
+fn samples<W: Observer>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<PortSamples> {
     let of = |(port, link)| {
         let PortPlace { part, place } = common.locate(link);
         Some(parts[part].net.switches.bins.get(place)?.samples(port, end_ps))
@@ -398,7 +398,7 @@ fn samples<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) ->
 }
 
 /// Returns the payload bytes delivered by the end of each bin.
-fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<(u64, u64)> {
+fn delivered<W: Observer>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<(u64, u64)> {
     let mut sums = vec![0; common.arrived.cells()];
     for part in parts {
         sums.iter_mut().zip(part.arrivals.counted()).for_each(|(sum, bytes)| *sum += bytes);
@@ -407,7 +407,7 @@ fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) 
 }
 
 /// Observes the entropy values of the first connections; returns each with its first flow.
-fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) -> Vec<(u32, EvRecorder)> {
+fn watch_evs<W: Observer>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) -> Vec<(u32, EvRecorder)> {
     let (mut places, mut watched) = (Vec::new(), Vec::new());
     for (flow, (spec, end)) in (0..).zip(common.spec.flows.iter().zip(senders)) {
         let place = (common.part_of_host(spec.src) as usize, *end);
@@ -421,7 +421,7 @@ fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: 
     watched
 }
 
-fn events<W: Watch>(parts: &mut [Part<'_, W>]) -> Vec<(u64, u32, spray_core::event::Event)> {
+fn events<W: Observer>(parts: &mut [Part<'_, W>]) -> Vec<(u64, u32, spray_core::event::Event)> {
     let mut events = Vec::new();
     for part in parts {
         let Part { ends, net: Net { log, outcomes, .. }, .. } = part;

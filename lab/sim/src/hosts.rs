@@ -7,7 +7,7 @@ use spray_fabric::{HostLink, address, share_out};
 use spray_pipeline::config::NEVER;
 
 use super::common::Common;
-use super::messages::{Message, Series};
+use super::messages::{Message, MessageList};
 use super::spec::FlowOutcome;
 
 /// A host's link to its switch, and which of the host's timers are scheduled.
@@ -39,7 +39,7 @@ pub(super) struct End {
     pub payload_bytes: u64,
     /// Boxed, since ends are read for every frame and most have one message.
     pub first: Message,
-    pub series: Option<Box<Series>>,
+    pub series: Option<Box<MessageList>>,
     /// Index of the first message's outcome in the part; those of the others follow.
     pub outcome: u32,
     /// Numbers of messages started, submitted to the sender, and not yet delivered.
@@ -104,7 +104,7 @@ impl End {
 
     pub(super) fn add(&mut self, flow: u32, bytes: u64) {
         let first = self.first;
-        let Series(series) = &mut **self.series.get_or_insert_with(|| Box::new(Series(vec![first])));
+        let MessageList(series) = &mut **self.series.get_or_insert_with(|| Box::new(MessageList(vec![first])));
         series.push(Message { number: series.len() as u32, ..Message::first(flow, bytes) });
         self.open += 1;
     }

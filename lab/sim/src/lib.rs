@@ -4,31 +4,31 @@
 //! ports, with one event per frame and link. The same spec gives the same outcome, byte for byte.
 
 mod arena;
+mod batch;
 mod calendar;
 mod common;
+mod control_body;
 mod departures;
 mod engine;
-mod handover;
 mod hosts;
-mod mail;
+mod mailboxes;
 mod messages;
 mod net;
+mod observer;
+mod parallel;
 mod part;
 mod partition;
 mod pfc;
 mod port;
 mod reorder;
-mod said;
 mod shared;
 mod spec;
-mod sweep;
-mod tables;
-mod watch;
+mod switches;
 
+pub use parallel::run_parallel;
 pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
 use spray_capture::Observer;
 use spray_fabric::FlowError;
-pub use sweep::over_cores;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +40,7 @@ mod tests;
 /// [`FlowError`] if the flows or triggers are inconsistent. Incomplete flows are not an error:
 /// [`SimOutcome::flows`] reports them.
 pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
-    simulate_watched(spec, threads, None)
+    simulate_observed(spec, threads, None)
 }
 
 /// Like [`simulate`], with every frame reported to `watch` at every interface. Interfaces are
@@ -49,7 +49,11 @@ pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowEr
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_watched(spec: &SimSpec<'_>, threads: usize, watch: Option<&Observer>) -> Result<SimOutcome, FlowError> {
+pub fn simulate_observed(
+    spec: &SimSpec<'_>,
+    threads: usize,
+    watch: Option<&Observer>,
+) -> Result<SimOutcome, FlowError> {
     spray_fabric::check_flows(spec.flows, spec.triggers, spec.network.hosts.len())?;
     let common = common::Common::new(spec);
     Ok(match watch {

@@ -11,7 +11,7 @@ pub(super) struct Message {
 }
 
 #[derive(Debug)]
-pub(super) struct Series(pub Vec<Message>);
+pub(super) struct MessageList(pub Vec<Message>);
 
 impl Message {
     pub(super) fn first(flow: u32, bytes: u64) -> Self {

@@ -5,24 +5,24 @@ use std::slice::from_ref;
 use spray_core::Time;
 use spray_core::host::{EventLog, ReceiveHalf};
 use spray_fabric::HostLink;
-use spray_fabric::{Due, Starts, Ties, flow_key};
+use spray_fabric::{Action, FlowScheduler, TieBreaker, flow_key};
 use spray_pipeline::Cause;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
 
-use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key, make_room, time_ps};
+use super::arena::{Arena, Kind, NOTICE, Phase, Slot, flags, key, make_room, time_ps};
+use super::batch::{Batch, FlowEnd};
 use super::calendar::Calendar;
 use super::common::Common;
+use super::control_body::ControlBody;
 use super::hosts::{End, Uplink};
-use super::mail::{Mail, Over};
+use super::observer::{Observer, PartObserver};
 use super::pfc::Signal;
 use super::reorder::Timer;
-use super::said::Said;
 use super::spec::{FlowOutcome, SimSpec};
-use super::tables::Switches;
-use super::watch::{Eyes, Watch};
+use super::switches::Switches;
 
 /// The links and switches of a part, and its scheduled events.
 pub(super) struct Net<'a, W> {
@@ -33,7 +33,7 @@ pub(super) struct Net<'a, W> {
     pub queue: Calendar,
     pub arena: Arena,
     pub switches: Switches<'a>,
-    pub eyes: Eyes<W>,
+    pub eyes: PartObserver<W>,
     /// Per host.
     pub uplinks: Vec<Uplink>,
     /// What came of messages at the ends of their connections here.
@@ -42,22 +42,22 @@ pub(super) struct Net<'a, W> {
     pub open: usize,
     pub log: EventLog,
     /// Which flows start, and by flow the sender's end; only where there are triggers, and so one part.
-    starts: Starts,
+    starts: FlowScheduler,
     senders: Vec<u32>,
     pub frames_sent: u64,
-    /// By way what goes on in the part there.
-    pub outbox: Vec<Mail>,
+    /// By channel what goes on in the part there.
+    pub outbox: Vec<Batch>,
     /// Ends of connections in other parts after their flows have ended.
-    pub over: Vec<Over>,
+    pub flow_ends: Vec<FlowEnd>,
     /// When the first thing of both is due.
     pub out_ps: u64,
-    /// Frames that have yet to leave their port to get their marks, before they are put into the outbox: way, and event.
+    /// Frames (channel, event) that are marked when they leave their port, before the outbox.
     leaving: Vec<(u32, u32)>,
     /// When the first of them leaves.
     leaves_ps: u64,
 }
 
-impl<'a, W: Watch> Net<'a, W> {
+impl<'a, W: Observer> Net<'a, W> {
     /// When the last event happened, as hosts count time: in steps of 125 ps, rounded down.
     #[inline]
     pub(super) fn now(&self) -> Time {
@@ -69,7 +69,7 @@ impl<'a, W: Watch> Net<'a, W> {
         common: &'a Common<'a>,
         number: usize,
         switches: Switches<'a>,
-        eyes: Eyes<W>,
+        eyes: PartObserver<W>,
         ends: &[End],
     ) -> Self {
         let spec = common.spec;
@@ -82,19 +82,19 @@ impl<'a, W: Watch> Net<'a, W> {
             spec,
             number: number as u32,
             now_ps: 0,
-            queue: Calendar::new(shift, cells, Ties::new(spec.seed)),
+            queue: Calendar::new(shift, cells, TieBreaker::new(spec.seed)),
             arena: Arena::default(),
             switches,
             eyes,
             uplinks,
             outcomes: vec![FlowOutcome::default(); ends.iter().map(End::messages).sum::<u32>() as usize],
             open: ends.iter().filter(|end| !end.receives).map(End::messages).sum::<u32>() as usize,
-            log: if W::SEES { EventLog::complete() } else { EventLog::unbounded() },
-            starts: Starts::default(),
+            log: if W::ACTIVE { EventLog::complete() } else { EventLog::unbounded() },
+            starts: FlowScheduler::default(),
             senders: Vec::new(),
             frames_sent: 0,
-            outbox: common.partition.ways[number].iter().map(|_| Mail::default()).collect(),
-            over: Vec::new(),
+            outbox: common.partition.channels[number].iter().map(|_| Batch::default()).collect(),
+            flow_ends: Vec::new(),
             out_ps: NEVER,
             leaving: Vec::new(),
             leaves_ps: NEVER,
@@ -102,7 +102,7 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 
     /// Sets the triggers that start flows; `senders` are the senders' ends.
-    pub(super) fn on_triggers(&mut self, starts: Starts, senders: Vec<u32>) {
+    pub(super) fn on_triggers(&mut self, starts: FlowScheduler, senders: Vec<u32>) {
         (self.starts, self.senders) = (starts, senders);
     }
 
@@ -121,27 +121,27 @@ impl<'a, W: Watch> Net<'a, W> {
         frames
     }
 
-    /// A frame goes on over a cable; for `way` see [`Port::way`](super::port::Port::way).
+    /// Passes a frame to a cable; see [`Port::channel`](super::port::Port::channel).
     #[inline]
-    fn pass(&mut self, event: u32, way: u32) {
-        if way == 0 {
+    fn pass(&mut self, event: u32, channel: u32) {
+        if channel == 0 {
             self.queue.insert(self.arena.slots[event as usize].key, event);
         } else if self.switches.leaves_unsettled() {
-            self.leaving.push((way, event));
+            self.leaving.push((channel, event));
         } else {
-            self.post(event, way);
+            self.post(event, channel);
         }
     }
 
     /// Puts a frame into the outbox. What `push` would put on the stack first, a slice is copied from its place.
     #[inline]
-    fn post(&mut self, event: u32, way: u32) {
+    fn post(&mut self, event: u32, channel: u32) {
         let Self { arena, outbox, .. } = self;
         let slot = &arena.slots[event as usize];
-        let mail = &mut outbox[way as usize - 1];
+        let mail = &mut outbox[channel as usize - 1];
         make_room(&mut mail.slots, LEAST_MAIL);
         mail.slots.extend_from_slice(from_ref(slot));
-        if W::SEES {
+        if W::ACTIVE {
             mail.links.push(self.eyes.came_by(event));
         }
         self.out_ps = self.out_ps.min(time_ps(slot.key));
@@ -150,7 +150,7 @@ impl<'a, W: Watch> Net<'a, W> {
             let slot = *slot;
             mail.bodies.push(arena.drop_control(&slot));
         }
-        arena.give_back(event);
+        arena.free(event);
     }
 
     /// Puts into the outbox what has left its port before `end_ps`.
@@ -161,24 +161,24 @@ impl<'a, W: Watch> Net<'a, W> {
         self.leaves_ps = NEVER;
         let mut kept = 0;
         for at in 0..self.leaving.len() {
-            let (way, event) = self.leaving[at];
+            let (channel, event) = self.leaving[at];
             let slot = &mut self.arena.slots[event as usize];
             let left_ps = self.switches.unsettled_until_ps(event, slot);
             if let Some(left_ps) = left_ps.filter(|left_ps| *left_ps >= end_ps) {
                 self.leaves_ps = self.leaves_ps.min(left_ps);
-                self.leaving[kept] = (way, event);
+                self.leaving[kept] = (channel, event);
                 kept += 1;
             } else {
                 let marked = self.switches.settle(event, slot);
                 self.eyes.settled(event, marked);
-                self.post(event, way);
+                self.post(event, channel);
             }
         }
         self.leaving.truncate(kept);
     }
 
     /// Takes in what another part has handed over.
-    pub(super) fn take_in(&mut self, mail: &mut Mail) {
+    pub(super) fn insert_batch(&mut self, mail: &mut Batch) {
         let (mut bodies, mut links) = (mail.bodies.drain(..), mail.links.iter());
         for slot in &mail.slots {
             let event = self.arena.take(slot);
@@ -189,7 +189,7 @@ impl<'a, W: Watch> Net<'a, W> {
             if slot.has_body() {
                 // Every frame that has one brings it.
                 let Some(body) = bodies.next() else { return };
-                self.arena.slots[event as usize].psn = self.arena.keep(body);
+                self.arena.slots[event as usize].psn = self.arena.store_control(body);
             }
         }
         drop(bodies);
@@ -201,9 +201,9 @@ impl<'a, W: Watch> Net<'a, W> {
     pub(super) fn forward(&mut self, event: u32) {
         let Arena { slots, controls, .. } = &mut self.arena;
         match self.switches.forward(event, &mut slots[event as usize], &mut self.eyes, controls) {
-            Ok(Some(way)) => self.pass(event, way),
+            Ok(Some(channel)) => self.pass(event, channel),
             Ok(None) => {}
-            Err(_) => self.arena.lose(event),
+            Err(_) => self.arena.free_lost(event),
         }
     }
 
@@ -211,8 +211,8 @@ impl<'a, W: Watch> Net<'a, W> {
     pub(super) fn signal(&mut self, trigger: usize) {
         let mut starts = std::mem::take(&mut self.starts);
         starts.signal(self.now_ps, trigger, &mut |at_ps, due| match due {
-            Due::Flow(flow) => self.schedule(at_ps, Turn::Start, Kind::Start, self.senders[flow]),
-            Due::Signal(trigger) => self.schedule(at_ps, Turn::Start, Kind::Signal, trigger as u32),
+            Action::StartFlow(flow) => self.schedule(at_ps, Phase::Start, Kind::Start, self.senders[flow]),
+            Action::SignalTrigger(trigger) => self.schedule(at_ps, Phase::Start, Kind::Signal, trigger as u32),
         });
         self.starts = starts;
     }
@@ -245,13 +245,13 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 
     /// Puts an event of a host among the events.
-    pub(super) fn schedule_host(&mut self, at_ps: u64, turn: Turn, kind: Kind, host: u32) {
+    pub(super) fn schedule_host(&mut self, at_ps: u64, turn: Phase, kind: Kind, host: u32) {
         self.insert(Slot { key: key(at_ps, turn), kind, place: host, ..Slot::EMPTY });
     }
 
     /// Puts an event of a connection among the events.
     #[inline]
-    pub(super) fn schedule(&mut self, at_ps: u64, turn: Turn, kind: Kind, connection: u32) {
+    pub(super) fn schedule(&mut self, at_ps: u64, turn: Phase, kind: Kind, connection: u32) {
         self.insert(Slot { key: key(at_ps, turn), kind, connection, ..Slot::EMPTY });
     }
 
@@ -261,14 +261,14 @@ impl<'a, W: Watch> Net<'a, W> {
         if let Some(at) = at
             && !std::mem::replace(&mut self.uplinks[host as usize].grant_armed, true)
         {
-            self.schedule_host(at.ps().max(self.now_ps), Turn::Timer, Kind::Grant, host);
+            self.schedule_host(at.ps().max(self.now_ps), Phase::Timer, Kind::Grant, host);
         }
     }
 
     /// Tells the other end of a connection, in another part, that the connection is over.
-    pub(super) fn tell_over(&mut self, end: &End) {
+    pub(super) fn notify_flow_end(&mut self, end: &End) {
         let at_ps = self.now_ps + self.switches.common.partition.lookahead_ps;
-        self.over.push(Over { part: end.peer_part, end: end.peer, at_ps });
+        self.flow_ends.push(FlowEnd { part: end.peer_part, end: end.peer, at_ps });
         self.out_ps = self.out_ps.min(at_ps);
     }
 
@@ -279,8 +279,7 @@ impl<'a, W: Watch> Net<'a, W> {
         (self.frames_sent as u32).wrapping_add(self.number.wrapping_mul(PART_STEP))
     }
 
-    /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, and whether the link
-    /// loses it.
+    /// Puts a frame on its host's link; returns its arrival at the first switch, and any loss.
     #[inline]
     fn leave(&mut self, end: &End, port: EvPort, len: u32) -> (Slot, Result<(), Cause>) {
         let random = self.next_random();
@@ -288,7 +287,7 @@ impl<'a, W: Watch> Net<'a, W> {
         let at_ps = uplink.link.send(self.now_ps, u64::from(len));
         let left = self.switches.leave_host(uplink, self.now_ps, len, !end.receives, random);
         let slot = Slot {
-            key: key(at_ps, Turn::Arrival),
+            key: key(at_ps, Phase::Arrival),
             flow: self.spec.network.switching.hash.digest(&flow_key(end.addresses, port)),
             random,
             connection: end.peer,
@@ -320,7 +319,7 @@ impl<'a, W: Watch> Net<'a, W> {
         while let Some((host, notice)) = self.switches.poll_notice(at) {
             let random = self.next_random();
             let event = self.insert(Slot {
-                key: key(self.now_ps, Turn::Arrival),
+                key: key(self.now_ps, Phase::Arrival),
                 flow: mix(u64::from(random)),
                 random,
                 to: host,
@@ -338,17 +337,17 @@ impl<'a, W: Watch> Net<'a, W> {
 
     /// Sends what has waited in a reordering queue on its way, and puts the times of such queues among the events.
     #[inline]
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn send_released(&mut self) {
         while let Some((event, port)) = self.switches.reorder.released() {
             let slot = &mut self.arena.slots[event as usize];
-            (slot.key, slot.kind, slot.place) = (key(self.now_ps, Turn::Arrival), Kind::AtPort, port);
+            (slot.key, slot.kind, slot.place) = (key(self.now_ps, Phase::Arrival), Kind::AtPort, port);
             self.forward(event);
         }
         while let Some(Timer { at_ps, switch, queue }) = self.switches.reorder.timer() {
             let at_ps = at_ps.max(self.now_ps);
             self.insert(Slot {
-                key: key(at_ps, Turn::Timer),
-                kind: Kind::LetGo,
+                key: key(at_ps, Phase::Timer),
+                kind: Kind::ReorderTimeout,
                 place: switch,
                 connection: queue,
                 ..Slot::EMPTY
@@ -360,7 +359,7 @@ impl<'a, W: Watch> Net<'a, W> {
     pub(super) fn leaves(&mut self, port: u32) {
         if let Some((event, at_ps)) = self.switches.leaves(port, self.now_ps) {
             let slot = &mut self.arena.slots[event as usize];
-            slot.key = key(at_ps, Turn::Arrival);
+            slot.key = key(at_ps, Phase::Arrival);
             self.queue.insert(slot.key, event);
         }
         self.insert_signals();
@@ -371,13 +370,13 @@ impl<'a, W: Watch> Net<'a, W> {
     pub(super) fn insert_signals(&mut self) {
         while let Some(Signal { at_ps, kind, port }) = self.switches.signal() {
             // What leaves makes room for what comes.
-            let turn = if kind == Kind::Leaves { Turn::Start } else { Turn::Arrival };
+            let turn = if kind == Kind::Leaves { Phase::Start } else { Phase::Arrival };
             self.insert(Slot { key: key(at_ps, turn), kind, place: port, ..Slot::EMPTY });
         }
     }
 }
 
-impl<W: Watch> Net<'_, W> {
+impl<W: Observer> Net<'_, W> {
     /// Sends a control frame.
     #[inline]
     pub(super) fn send(&mut self, end: &End, port: EvPort, body: Body) {
@@ -401,7 +400,7 @@ impl<W: Watch> Net<'_, W> {
             }
             _ => PacketFields::default(),
         };
-        let psn = self.arena.keep(Said::new(&body));
+        let psn = self.arena.store_control(ControlBody::new(&body));
         let event = self.insert(Slot { psn, ..start });
         self.eyes.leaves(event, link);
         self.switches.begin_trail(event, start.place, true, || (flow_key(end.addresses, port), fields));
@@ -412,7 +411,7 @@ impl<W: Watch> Net<'_, W> {
         let len = u32::from(data.payload_bytes) + end.header_bytes;
         let (start, left) = self.leave(end, port, len);
         let Uplink { number, port: link, .. } = self.uplinks[end.host as usize];
-        if W::SEES {
+        if W::ACTIVE {
             let sent = Slot { ecn: ECN_ECT0, ..start };
             self.eyes.sends(self.now_ps, number, &sent, &Body::Data(*data), &left);
         }
@@ -475,7 +474,7 @@ impl<W: Watch> Net<'_, W> {
         let at_ps = half.deadline(self.now()).ps();
         if at_ps < end.timer_ps {
             end.timer_ps = at_ps;
-            self.schedule(at_ps, Turn::Timer, Kind::SenderTimer, number);
+            self.schedule(at_ps, Phase::Timer, Kind::SenderTimer, number);
         }
     }
 
@@ -485,7 +484,7 @@ impl<W: Watch> Net<'_, W> {
         let at_ps = half.deadline().ps().max(self.now_ps);
         if at_ps < end.timer_ps {
             end.timer_ps = at_ps;
-            self.schedule(at_ps, Turn::Timer, Kind::ReceiverTimer, number);
+            self.schedule(at_ps, Phase::Timer, Kind::ReceiverTimer, number);
         }
     }
 }

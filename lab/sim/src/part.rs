@@ -7,17 +7,17 @@ use spray_core::Time;
 use spray_core::flow::{Arrival, DataOutcome, FlowConfig, SenderEvent, Transmit};
 use spray_core::host::{FramePath, ReceiveHalf, Scheduler, SendHalf};
 use spray_core::rng::stream;
-use spray_fabric::{Ancestors, Arrivals, FlowSpec};
+use spray_fabric::{DeliverySeries, EvPaths, FlowSpec};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::frame::PAUSE;
 use spray_wire::{self as wire, Body};
 
-use super::arena::{Arena, Kind, Slot, Turn, key, time_ps};
+use super::arena::{Arena, Kind, Phase, Slot, key, time_ps};
 use super::common::Common;
 use super::hosts::End;
 use super::net::Net;
-use super::tables::Switches;
-use super::watch::{Eyes, Watch};
+use super::observer::{Observer, PartObserver};
+use super::switches::Switches;
 
 /// Some switches and hosts, and everything that is to happen there.
 pub(super) struct Part<'a, W> {
@@ -30,18 +30,18 @@ pub(super) struct Part<'a, W> {
     alone: bool,
     pub frames_delivered: u64,
     /// The payload that has arrived here.
-    pub arrivals: Arrivals<Cell<u64>>,
+    pub arrivals: DeliverySeries<Cell<u64>>,
     /// How much work the part was so far: 2 for each event at a switch, 3 for one at a host, where the transport runs.
     pub work: u64,
 }
 
-impl<'a, W: Watch> Part<'a, W> {
+impl<'a, W: Observer> Part<'a, W> {
     /// Part `number`, with the ends of connections that are there.
     pub(super) fn new(
         common: &'a Common<'a>,
         number: usize,
         switches: Switches<'a>,
-        eyes: Eyes<W>,
+        eyes: PartObserver<W>,
         ends: Vec<End>,
     ) -> Self {
         let spec = common.spec;
@@ -54,7 +54,7 @@ impl<'a, W: Watch> Part<'a, W> {
             hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
             alone: common.partition.len() == 1,
             frames_delivered: 0,
-            arrivals: Arrivals::new(common.arrived),
+            arrivals: DeliverySeries::new(common.arrived),
             work: 0,
             ends,
             net,
@@ -63,7 +63,7 @@ impl<'a, W: Watch> Part<'a, W> {
 
     /// Takes the events that come before `end_ps`.
     pub(super) fn run(&mut self, end_ps: u64) {
-        let end = key(end_ps.min(NEVER >> 2), Turn::Start);
+        let end = key(end_ps.min(NEVER >> 2), Phase::Start);
         let mut fetched = 0;
         while (self.net.open > 0 || !self.alone)
             && let Some((key, slot)) = self.net.queue.pop_before(end)
@@ -92,7 +92,7 @@ impl<'a, W: Watch> Part<'a, W> {
             let slot = &mut arena.slots[index as usize];
             let (kind, host) = (slot.kind, slot.place as usize);
             sum ^= match kind {
-                Kind::AtSwitch => switches.look_ahead(slot),
+                Kind::AtSwitch => switches.choose_early(slot),
                 Kind::AtHost => switches.touch_uplink(&uplinks[host]) ^ touch_end(ends, arena, index),
                 Kind::Transmit => switches.touch_uplink(&uplinks[host]) ^ touch_turn(ends, &hosts[host]),
                 _ => 0,
@@ -107,14 +107,14 @@ impl<'a, W: Watch> Part<'a, W> {
         match slot.kind {
             Kind::AtSwitch | Kind::AtPort => {
                 let (at, arrives) = (slot.place, matches!(slot.kind, Kind::AtSwitch));
-                if arrives && slot.is_notice() && self.net.switches.hear(index, slot) {
+                if arrives && slot.is_notice() && self.net.switches.receive_notice(index, slot) {
                     self.take(index);
                     self.frames_delivered += 1;
                     return;
                 }
                 self.net.forward(index);
                 if self.common.has_more {
-                    self.net.let_go();
+                    self.net.send_released();
                     self.net.insert_signals();
                     self.net.send_notices(at);
                 }
@@ -123,11 +123,11 @@ impl<'a, W: Watch> Part<'a, W> {
                 let port = self.take(index).place;
                 self.net.leaves(port);
             }
-            Kind::Pause | Kind::Resume | Kind::Watch => self.signalled(index),
-            Kind::LetGo => {
+            Kind::Pause | Kind::Resume | Kind::DeadlockCheck => self.signalled(index),
+            Kind::ReorderTimeout => {
                 let Slot { place: switch, connection: queue, .. } = self.take(index);
-                self.net.switches.look_at_queue(switch, queue, self.net.now_ps);
-                self.net.let_go();
+                self.net.switches.check_reorder_queue(switch, queue, self.net.now_ps);
+                self.net.send_released();
                 self.net.insert_signals();
             }
             Kind::AtHost => self.arrive(index),
@@ -147,7 +147,7 @@ impl<'a, W: Watch> Part<'a, W> {
                 let trigger = self.take(index).connection as usize;
                 self.net.signal(trigger);
             }
-            Kind::Over => {
+            Kind::FlowEnd => {
                 let number = self.take(index).connection;
                 self.over(number);
             }
@@ -303,7 +303,7 @@ impl<'a, W: Watch> Part<'a, W> {
         let uplink = &mut net.uplinks[number as usize];
         if host.has_turns() && !std::mem::replace(&mut uplink.turn_armed, true) {
             let at_ps = uplink.link.free_ps().max(net.now_ps);
-            net.schedule_host(at_ps, Turn::Transmit, Kind::Transmit, number);
+            net.schedule_host(at_ps, Phase::Transmit, Kind::Transmit, number);
         }
     }
 
@@ -390,7 +390,7 @@ impl<'a, W: Watch> Part<'a, W> {
         if self.alone {
             self.over(peer);
         } else {
-            self.net.tell_over(&self.ends[number as usize]);
+            self.net.notify_flow_end(&self.ends[number as usize]);
         }
     }
 
@@ -408,9 +408,9 @@ impl<'a, W: Watch> Part<'a, W> {
     }
 
     /// Tells all senders which paths there are by the routes in force at `at_ps`.
-    pub(super) fn tell_all(&mut self, at_ps: u64) {
+    pub(super) fn update_paths(&mut self, at_ps: u64) {
         self.net.now_ps = at_ps;
-        self.ends.iter_mut().for_each(|end| tell(self.common, at_ps, end));
+        self.ends.iter_mut().for_each(|end| set_paths(self.common, at_ps, end));
     }
 
     /// Stores the counters of flows that have not ended, and divides those of several flows on one connection.
@@ -427,7 +427,7 @@ impl<'a, W: Watch> Part<'a, W> {
     #[inline]
     fn take(&mut self, index: u32) -> Slot {
         let slot = self.net.arena.slots[index as usize];
-        self.net.arena.give_back(index);
+        self.net.arena.free(index);
         slot
     }
 }
@@ -447,7 +447,7 @@ fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Scheduler
     end.configure(&config);
     end.sending = Some(Box::new(if common.spec.ideal_code { half.erasure_coded() } else { half }));
     if config.balancer.wants_reachability() {
-        tell(common, now_ps, end);
+        set_paths(common, now_ps, end);
     }
     if let Some(half) = end.sending.as_deref_mut() {
         host.restore_history(Time::from_ps(now_ps), end.peer_host.into(), half);
@@ -461,21 +461,21 @@ fn open(common: &Common<'_>, now_ps: u64, end: &mut End) {
     end.configure(&config);
     end.receiving = Some(Box::new(if common.spec.ideal_code { half.erasure_coded() } else { half }));
     if config.balancer.acks_in_turn() {
-        tell(common, now_ps, end);
+        set_paths(common, now_ps, end);
     }
 }
 
 /// Tells an end which paths lead from it to its peer by the routes in force.
 //= docs/specs/host-dr.md#HDR-3 reachable paths
-fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
+fn set_paths(common: &Common<'_>, now_ps: u64, end: &mut End) {
     if end.sending.is_none() && !end.receiving.as_deref().is_some_and(ReceiveHalf::acks_in_turn) {
         return;
     }
     let spec = common.spec;
-    let ancestors = common.ancestors.get_or_init(|| Ancestors::new(spec.network, spec.events, spec.seed));
+    let ev_paths = common.ev_paths.get_or_init(|| EvPaths::new(spec.network, spec.events, spec.seed));
     let FlowSpec { src, dst, .. } = spec.flows[end.first.flow as usize];
     let (from, to) = if end.receives { (dst, src) } else { (src, dst) };
-    let paths = ancestors.paths(now_ps, from, to, end.addresses, end.evs);
+    let paths = ev_paths.paths(now_ps, from, to, end.addresses, end.evs);
     if let Some(half) = end.sending.as_deref_mut() {
         half.sender.on_reachable(Time::from_ps(now_ps), &paths);
     }

@@ -15,8 +15,8 @@ pub(super) struct Partition {
     pub hosts: Vec<Vec<u32>>,
     /// The host's index in its part.
     pub place_of_host: Vec<u32>,
-    /// By part, the parts to which its cables lead, ascending: its *ways*.
-    pub ways: Vec<Vec<u32>>,
+    /// By part, the parts to which its cables lead, ascending: its *channels*.
+    pub channels: Vec<Vec<u32>>,
     /// Minimum latency between parts.
     pub lookahead_ps: u64,
 }
@@ -42,16 +42,16 @@ impl Partition {
             own.len() as u32 - 1
         };
         let place_of_host = (0..spec.network.hosts.len()).map(place).collect();
-        let mut ways = vec![BTreeSet::new(); hosts.len()];
+        let mut channels = vec![BTreeSet::new(); hosts.len()];
         for link in &spec.network.links {
             if let Some((from, to)) = link.switches()
                 && of_switch[from] != of_switch[to]
             {
-                ways[of_switch[from] as usize].insert(of_switch[to]);
+                channels[of_switch[from] as usize].insert(of_switch[to]);
             }
         }
-        let ways = ways.into_iter().map(|ways| ways.into_iter().collect()).collect();
-        Self { of_switch, hosts, place_of_host, ways, lookahead_ps }
+        let channels = channels.into_iter().map(|channels| channels.into_iter().collect()).collect();
+        Self { of_switch, hosts, place_of_host, channels, lookahead_ps }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -67,7 +67,7 @@ fn shortest_ps(network: &Network) -> u64 {
 
 /// In smaller networks the synchronisation costs more than it gains.
 const LEAST_HOSTS: usize = 128;
-/// [`Port::way`](super::port::Port::way) has 16 bits.
+/// [`Port::channel`](super::port::Port::channel) has 16 bits.
 const MOST_SWITCHES: u32 = 1 << 16;
 /// With a shorter lookahead parts have too little work per window.
 const LEAST_LOOKAHEAD_PS: u64 = 50_000;

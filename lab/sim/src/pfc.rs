@@ -1,26 +1,25 @@
 //! Priority flow control (IEEE 802.1Qbb): a switch short of memory pauses the senders of its links.
 //!
 //! A data frame waits here, at its port, and is an event only while it is on a cable: its departure
-//! is not known in advance, since the port may be paused. `docs/specs/pfc.md` states the rules
-//! (`PFC-n`).
+//! is not known in advance, since the port may be paused. `docs/specs/pfc.md` has the rules.
 
 use std::collections::VecDeque;
 
 use spray_core::link::serialisation_ceil_ps;
 use spray_fabric::{Link, Network, Thresholds};
 use spray_pipeline::Cause;
-use spray_pipeline::bins::{Crossing, LOST};
+use spray_pipeline::bins::{LOST, Transit};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::word::Word;
 
 use super::arena::{Kind, set};
-use super::port::{Port, Seen};
+use super::port::{Port, TransitCell};
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
 
 #[derive(Debug, Default)]
 pub(super) struct Pfc {
     /// By port.
-    lanes: Vec<Lane>,
+    lanes: Vec<PfcLink>,
     /// Bytes of data in each switch's memory, without headroom.
     used: Vec<u64>,
     /// By event the port over which its frame came.
@@ -44,8 +43,8 @@ pub(super) struct Signal {
 
 /// A link: the data waiting at its near end, and the memory at its far end.
 #[derive(Debug, Default)]
-struct Lane {
-    waiting: VecDeque<Held>,
+struct PfcLink {
+    waiting: VecDeque<QueuedFrame>,
     /// Total delay by pauses.
     delay_ps: u64,
     /// Whether the departure of the first frame is scheduled.
@@ -54,11 +53,11 @@ struct Lane {
     pauses: u64,
     paused_ps: u64,
     /// `None` if the far end is a host, which accepts everything.
-    room: Option<Room>,
+    room: Option<IngressBuffer>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct QueuedFrame {
     event: u32,
     came_by: u32,
     len: u32,
@@ -69,7 +68,7 @@ struct Held {
 
 /// Memory of a switch for the data that came over a link.
 #[derive(Debug)]
-struct Room {
+struct IngressBuffer {
     switch: u32,
     thresholds: Thresholds,
     headroom_bytes: u64,
@@ -91,15 +90,15 @@ const WATCH_PS: u64 = 100_000_000;
 impl Pfc {
     /// `port_of_link` has the port of each link, including hosts' own.
     pub(super) fn new(spec: &SimSpec<'_>, config: &Config, port_of_link: &[u32]) -> Self {
-        let mut lanes: Vec<Lane> = (0..port_of_link.len()).map(|_| Lane::default()).collect();
+        let mut lanes: Vec<PfcLink> = (0..port_of_link.len()).map(|_| PfcLink::default()).collect();
         for (link, port) in port_of_link.iter().enumerate() {
-            lanes[*port as usize].room = Room::new(spec, config, link);
+            lanes[*port as usize].room = IngressBuffer::new(spec, config, link);
         }
         let used = vec![0; spec.network.switches.len()];
         Self { lanes, used, ..Self::default() }
     }
 
-    pub(super) fn comes_by(&mut self, event: u32, port: u32) {
+    pub(super) fn set_ingress(&mut self, event: u32, port: u32) {
         set(&mut self.came_by, event, port);
     }
 
@@ -111,23 +110,23 @@ impl Pfc {
         port: &mut Port,
         frame: &mut Frame,
         random: u64,
-        seen: &Seen,
+        seen: &TransitCell,
     ) -> Result<(), Cause> {
         let now_ps = frame.time_ps;
-        self.thaw(number, port, now_ps);
+        self.apply_pause(number, port, now_ps);
         //= docs/specs/pfc.md#PFC-1 two classes
         if frame.control {
-            return port.cross_control(frame, random, seen);
+            return port.transmit_control(frame, random, seen);
         }
         let admitted = self.admitted.get_mut(event as usize).is_some_and(std::mem::take);
         if !admitted && !self.admit(event, frame.len, now_ps) {
             port.counters.drops_queue.add(1);
-            seen.set(Some(Crossing { became: LOST, ..Crossing::at(now_ps) }));
+            seen.set(Some(Transit { flags: LOST, ..Transit::at(now_ps) }));
             return Err(Cause::Queue);
         }
-        let crossed = port.cross(frame, random, u32::MAX, seen);
+        let crossed = port.transmit(frame, random, u32::MAX, seen);
         // The departure is not known yet: the port may be paused.
-        seen.set(seen.get().map(|crossing| Crossing { bytes: 0, ..crossing }));
+        seen.set(seen.get().map(|transit| Transit { bytes: 0, ..transit }));
         match crossed {
             Ok(()) => self.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
             Err(_) => self.release(self.came_by[event as usize], frame.len, now_ps),
@@ -185,7 +184,7 @@ impl Pfc {
         let lane = &mut self.lanes[number as usize];
         let sending_ps = port.sending_ps(len, due_ps);
         let came_by = self.came_by[event as usize];
-        lane.waiting.push_back(Held { event, came_by, len, due_ps: due_ps - lane.delay_ps, sending_ps });
+        lane.waiting.push_back(QueuedFrame { event, came_by, len, due_ps: due_ps - lane.delay_ps, sending_ps });
         self.arm(number, port);
     }
 
@@ -198,21 +197,21 @@ impl Pfc {
         }
     }
 
-    fn thaw(&mut self, number: u32, port: &mut Port, now_ps: u64) {
-        self.lanes[number as usize].delay_ps += port.thaw(now_ps);
+    fn apply_pause(&mut self, number: u32, port: &mut Port, now_ps: u64) {
+        self.lanes[number as usize].delay_ps += port.apply_pause(now_ps);
     }
 
     /// Removes the first frame if it is due; returns its event and length.
     pub(super) fn leaves(&mut self, number: u32, port: &mut Port, now_ps: u64) -> Option<(u32, u32)> {
-        self.thaw(number, port, now_ps);
+        self.apply_pause(number, port, now_ps);
         let lane = &mut self.lanes[number as usize];
         lane.armed = false;
-        let due = |lane: &Lane| lane.waiting.front().is_some_and(|first| first.due_ps + lane.delay_ps <= now_ps);
+        let due = |lane: &PfcLink| lane.waiting.front().is_some_and(|first| first.due_ps + lane.delay_ps <= now_ps);
         let first = if due(lane) { lane.waiting.pop_front() } else { None };
         self.arm(number, port);
-        let Held { event, came_by, len, .. } = first?;
+        let QueuedFrame { event, came_by, len, .. } = first?;
         self.release(came_by, len, now_ps);
-        self.comes_by(event, number);
+        self.set_ingress(event, number);
         Some((event, len))
     }
 
@@ -225,12 +224,12 @@ impl Pfc {
         port.pause(under_way.map_or(now_ps, |(due_ps, _)| due_ps.max(now_ps)));
         (lane.since_ps, lane.pauses) = (now_ps, lane.pauses + 1);
         if !std::mem::replace(&mut self.watching, true) {
-            self.signals.push(Signal { at_ps: now_ps + WATCH_PS, kind: Kind::Watch, port: 0 });
+            self.signals.push(Signal { at_ps: now_ps + WATCH_PS, kind: Kind::DeadlockCheck, port: 0 });
         }
     }
 
     pub(super) fn resume(&mut self, number: u32, port: &mut Port, now_ps: u64) {
-        self.thaw(number, port, now_ps);
+        self.apply_pause(number, port, now_ps);
         port.resume();
         let lane = &mut self.lanes[number as usize];
         lane.paused_ps += now_ps - lane.since_ps;
@@ -258,11 +257,11 @@ impl Pfc {
     pub(super) fn watch(&mut self, ports: &[Port], now_ps: u64) {
         let stuck = self.stuck(ports);
         if let (Some(first), None) = (stuck.first(), &self.deadlock) {
-            self.deadlock = Some((now_ps, self.circle(*first, &stuck)));
+            self.deadlock = Some((now_ps, self.cycle(*first, &stuck)));
         }
         self.watching = ports.iter().any(Port::is_paused) && self.deadlock.is_none();
         if self.watching {
-            self.signals.push(Signal { at_ps: now_ps + WATCH_PS, kind: Kind::Watch, port: 0 });
+            self.signals.push(Signal { at_ps: now_ps + WATCH_PS, kind: Kind::DeadlockCheck, port: 0 });
         }
     }
 
@@ -280,9 +279,9 @@ impl Pfc {
             let stays = |port: &u32| {
                 let room = |port: u32| self.lanes[port as usize].room.as_ref();
                 let Some(own) = room(*port) else { return false };
-                let bytes = self.held_for_good(&stuck, |held| held.came_by == *port);
-                let is_here = |held: &Held| room(held.came_by).is_some_and(|other| other.switch == own.switch);
-                !own.may_resume(bytes, self.held_for_good(&stuck, is_here), shortest[*port as usize])
+                let bytes = self.permanently_queued(&stuck, |held| held.came_by == *port);
+                let is_here = |held: &QueuedFrame| room(held.came_by).is_some_and(|other| other.switch == own.switch);
+                !own.may_resume(bytes, self.permanently_queued(&stuck, is_here), shortest[*port as usize])
             };
             let left: Vec<u32> = stuck.iter().copied().filter(stays).collect();
             if left.len() == stuck.len() {
@@ -294,7 +293,7 @@ impl Pfc {
 
     /// Returns a cycle of `stuck` links, each waiting for the next, searched from `first`. If a
     /// link waits only for its switch's shared memory, returns the links up to it.
-    fn circle(&self, first: u32, stuck: &[u32]) -> Vec<u32> {
+    fn cycle(&self, first: u32, stuck: &[u32]) -> Vec<u32> {
         let waits = |port: u32, other: u32| self.lanes[other as usize].waiting.iter().any(|held| held.came_by == port);
         let mut links = vec![first];
         while let Some(next) = stuck.iter().copied().find(|other| waits(links[links.len() - 1], *other)) {
@@ -307,7 +306,7 @@ impl Pfc {
     }
 
     /// Bytes waiting at `stuck` ports that match `such`.
-    fn held_for_good(&self, stuck: &[u32], such: impl Fn(&Held) -> bool) -> u64 {
+    fn permanently_queued(&self, stuck: &[u32], such: impl Fn(&QueuedFrame) -> bool) -> u64 {
         let waiting = stuck.iter().flat_map(|port| &self.lanes[*port as usize].waiting);
         waiting.filter(|held| such(held)).map(|held| u64::from(held.len)).sum()
     }
@@ -342,7 +341,7 @@ fn back_ps(link: &Link) -> u64 {
     link.latency_ps + serialisation_ceil_ps(SIGNAL_BYTES, link.rate_bps)
 }
 
-impl Room {
+impl IngressBuffer {
     fn new(spec: &SimSpec<'_>, config: &Config, number: usize) -> Option<Self> {
         let link = &spec.network.links[number];
         let switch = link.to.switch()?;

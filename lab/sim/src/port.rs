@@ -5,14 +5,14 @@ use std::mem::offset_of;
 
 use spray_fabric::{DropEvery, LinkChange, LinkState, Thresholds};
 use spray_pipeline::Cause;
-use spray_pipeline::bins::Crossing;
+use spray_pipeline::bins::Transit;
 use spray_pipeline::config::{HOST, OUTSIDE, PortSettings};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::link::{FLAG_COUNTED, PortState};
 use spray_pipeline::queue::Backlog;
-use spray_pipeline::scheme::Waiting;
+use spray_pipeline::scheme::QueueState;
 
 use super::arena::Kind;
 use super::departures::Departures;
@@ -26,15 +26,15 @@ pub(super) struct Port {
     pub counters: PortCounters<Cell<u64>>,
     /// Switch or host at which the cable ends.
     pub place: u32,
-    /// 0 = the cable ends in this part, else 1 + the number of the way to the other part.
-    pub way: u16,
+    /// 0 = the cable ends in this part, else 1 + the number of the channel to the other part.
+    pub channel: u16,
     pub kind: Kind,
     /// Whether the data class is paused.
     paused: bool,
     /// The fields that every frame reads come first and fill the line.
     pub config: PortSettings<1>,
     pub rate_bps: u64,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<ColdState>>,
 }
 
 const _: () = assert!(offset_of!(Port, counters) + offset_of!(PortCounters, marks) == 64);
@@ -46,13 +46,13 @@ const _: () = assert!(size_of::<Port>() == 256);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CableEnd {
     pub place: u32,
-    pub way: u16,
+    pub channel: u16,
     pub kind: Kind,
 }
 
 /// State that few ports need.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
+pub(super) struct ColdState {
     periodic: Option<Periodic>,
     pub departures: Departures,
     /// While paused: the time up to which the pause has been applied to the queue.
@@ -60,7 +60,7 @@ pub(super) struct Rare {
 }
 
 /// What the port did with a frame, if that is sampled.
-pub(super) type Seen = Cell<Option<Crossing>>;
+pub(super) type TransitCell = Cell<Option<Transit>>;
 
 /// Periodic losses, counted in frames.
 #[derive(Clone, Copy, Debug)]
@@ -78,35 +78,35 @@ impl Port {
         most_bytes: u32,
         counts: bool,
     ) -> Self {
-        let CableEnd { place, way, kind } = end;
+        let CableEnd { place, channel, kind } = end;
         let next = if kind == Kind::AtHost { HOST } else { OUTSIDE };
         let mut config = PortSettings::new(rate_bps, latency_ps, thresholds, next, most_bytes);
         // The queue model has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         config.counts = counts.into();
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
-        Self { queues, counters, place, way, kind, paused: false, config, rate_bps, rare: None }
+        Self { queues, counters, place, channel, kind, paused: false, config, rate_bps, rare: None }
     }
 
-    pub(super) fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare(&mut self) -> &mut ColdState {
         self.rare.get_or_insert_default()
     }
 
     /// Passes a frame through the port; sets `seen` if the port is sampled.
     #[inline]
-    pub(super) fn cross(&self, frame: &mut Frame, random: u64, limit: u32, seen: &Seen) -> Result<(), Cause> {
-        let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
-        self.config.cross_within(frame, random, limit, &self.queues, &self.counters, note)
+    pub(super) fn transmit(&self, frame: &mut Frame, random: u64, limit: u32, seen: &TransitCell) -> Result<(), Cause> {
+        let note = |_: &Frame, transit: &Transit| seen.set(Some(*transit));
+        self.config.transmit_within(frame, random, limit, &self.queues, &self.counters, note)
     }
 
     /// Passes a control frame through, which does not queue behind paused data.
-    pub(super) fn cross_control(&self, frame: &mut Frame, random: u64, seen: &Seen) -> Result<(), Cause> {
+    pub(super) fn transmit_control(&self, frame: &mut Frame, random: u64, seen: &TransitCell) -> Result<(), Cause> {
         if !self.is_paused() {
-            return self.cross(frame, random, self.config.limit, seen);
+            return self.transmit(frame, random, self.config.limit, seen);
         }
         let alone = self.queues.control_alone();
-        let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
-        let crossed = self.config.cross_within(frame, random, self.config.limit, &alone, &self.counters, note);
+        let note = |_: &Frame, transit: &Transit| seen.set(Some(*transit));
+        let crossed = self.config.transmit_within(frame, random, self.config.limit, &alone, &self.counters, note);
         self.queues.set_control(&alone);
         crossed
     }
@@ -127,13 +127,13 @@ impl Port {
         self.rare().frozen_ps = from_ps;
     }
 
-    /// Resumes the data class; [`Port::thaw`] has applied the pause.
+    /// Resumes the data class; [`Port::apply_pause`] has applied the pause.
     pub(super) fn resume(&mut self) {
         self.paused = false;
     }
 
     /// Applies a pause up to `now_ps`; returns by how much it delays the queue.
-    pub(super) fn thaw(&mut self, now_ps: u64) -> u64 {
+    pub(super) fn apply_pause(&mut self, now_ps: u64) -> u64 {
         let from_ps = self.moving_until_ps(now_ps);
         let by_ps = now_ps - from_ps;
         if by_ps == 0 {
@@ -149,9 +149,9 @@ impl Port {
 
     /// Returns the backlog that a frame arriving at `now_ps` finds.
     #[inline]
-    pub(super) fn waiting(&self, now_ps: u64) -> Waiting {
+    pub(super) fn queue_state(&self, now_ps: u64) -> QueueState {
         // A paused queue does not drain.
-        self.config.waiting(self.moving_until_ps(now_ps), &self.queues)
+        self.config.queue_state(self.moving_until_ps(now_ps), &self.queues)
     }
 
     /// Returns the time up to which data has drained at `now_ps`.
@@ -188,7 +188,7 @@ impl Port {
     }
 
     pub(super) fn waiting_bytes(&self, now_ps: u64) -> u64 {
-        self.waiting(now_ps).bytes
+        self.queue_state(now_ps).bytes
     }
 
     pub(super) fn waiting_data_bytes(&self, now_ps: u64) -> u64 {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 use spray_pipeline::Cause;
 use spray_pipeline::config::NEVER;
-use spray_pipeline::scheme::{Expiry, Order, State};
+use spray_pipeline::scheme::{Expiry, QueueAction, State};
 
 use super::arena::{Slot, time_ps};
 use super::pfc::Pfc;
@@ -62,7 +62,7 @@ impl Reorder {
         state: &RefCell<State>,
         pfc: Option<&mut Pfc>,
     ) -> Result<bool, Cause> {
-        let Some(Order { queue, holds, releases, due_ps }) = state.borrow_mut().order() else { return Ok(false) };
+        let Some(QueueAction { queue, holds, releases, due_ps }) = state.borrow_mut().order() else { return Ok(false) };
         let mut waits = Ok(holds);
         if holds {
             //= docs/specs/conweave.md#CWV-13 reordering queues

@@ -3,7 +3,7 @@
 use spray_core::flow::FlowConfig;
 use spray_fabric::{EvLife, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes};
 pub use spray_fabric::{FlowOutcome, PortOutcome, PortSamples};
-use spray_pipeline::scheme::Counted;
+use spray_pipeline::scheme::SchemeCounters;
 
 /// The complete input of a run. Times are ps of scenario time.
 #[derive(Clone, Copy)]
@@ -125,7 +125,7 @@ impl FrameBytes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimOutcome {
     /// Counters of the switches' schemes.
-    pub counted: Counted,
+    pub scheme_counters: SchemeCounters,
     /// Flows in the order of [`SimSpec::flows`], complete or not.
     pub flows: Vec<FlowOutcome>,
     /// Egress ports of the switches, then the hosts' own links.

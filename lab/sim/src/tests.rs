@@ -18,7 +18,6 @@ mod erasure;
 mod flowcut;
 mod ofan;
 mod ordered_chaos;
-mod over_time;
 mod parts;
 mod pfc;
 mod queues;
@@ -26,6 +25,7 @@ mod rdma;
 mod reps_plus;
 mod reunion;
 mod ties;
+mod time_series;
 
 const BPS: u64 = 400_000_000_000;
 const US: u64 = 1_000_000;
@@ -164,8 +164,8 @@ fn triggers_start_flows_when_others_end() {
     let mut flows = [flow(0, 2, PAYLOAD), flow(1, 3, PAYLOAD), flow(2, 0, PAYLOAD), flow(3, 1, PAYLOAD)];
     flows[0].on_sent = Some(0);
     flows[1].on_received = Some(0);
-    flows[2].start = Start::On(0);
-    flows[3].start = Start::On(0);
+    flows[2].start = Start::OnTrigger(0);
+    flows[3].start = Start::OnTrigger(0);
     let config = |_| flow_config(BalancerKind::Reps);
     let triggers = &[Trigger::new(TriggerKind::Barrier(2))];
     let outcome = simulate(&SimSpec { triggers, until_ps: 1_000 * US, ..spec(&network, &flows, &config) }, 1).unwrap();

@@ -11,13 +11,13 @@ use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::stream;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
-use super::drive::{Goal, Report, drive};
-use super::emulation::PatientClock;
+use super::drive::{Report, StopCondition, drive};
+use super::emulation::DilatedClock;
+use super::flows::Flows;
 use super::hosts::{Setup, return_devices};
-use super::pace::{Count, Counted, slower_than_alone, times};
-use super::plan::Plan;
+use super::machine_speed::{RateMeasurement, RateMeter, slower_than_alone, times};
 use super::rig::Rig;
-use spray_fabric::{FlowSpec, Scale, Start};
+use spray_fabric::{BinScale, FlowSpec, Start};
 
 use super::TestbedSpec;
 use super::unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
@@ -48,7 +48,7 @@ pub(super) fn measure(
     let fast = FabricSpec { network: &network, events: &[], queue: &|_| OPEN_QUEUE, ..spec.fabric };
     let fabric = fast.compile(0)?;
     rig.drain()?;
-    rig.configure(&fabric, fast.packet_bytes, Scale::default())?;
+    rig.configure(&fabric, fast.packet_bytes, BinScale::default())?;
     let pairs = pairs(spec.flows);
     if pairs.is_empty() {
         return Err(RunError::Calibration);
@@ -68,7 +68,7 @@ pub(super) fn measure(
         watch: None,
         ..*spec
     };
-    let plan = Plan::new(&burst_spec, 0);
+    let plan = Flows::new(&burst_spec, 0);
     let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], links: &[], plan: &plan };
     let (begun_ns, ran_ns) = (monotonic_ns(), process_cpu_ns());
     let bytes_per_s = burst(rig, &setup, own.payload_bytes, stop)?;
@@ -140,17 +140,17 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     let mut hosts = setup.hosts(rig, false)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
     let hosts = setup.connect(hosts)?;
-    let goal = Goal { plan: setup.plan, until_ps: u64::MAX };
-    let mut count = Count::new(monotonic_ns(), payload_bytes);
-    let mut counted = Counted::Going;
-    let outcome = drive(hosts, PatientClock::new(1.0, u64::MAX), &goal, &mut |report: &Report| {
+    let goal = StopCondition { plan: setup.plan, until_ps: u64::MAX };
+    let mut count = RateMeter::new(monotonic_ns(), payload_bytes);
+    let mut counted = RateMeasurement::Going;
+    let outcome = drive(hosts, DilatedClock::new(1.0, u64::MAX), &goal, &mut |report: &Report| {
         if stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }
         counted = count.on_report(monotonic_ns(), report.delivered_bytes);
-        Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if counted == RateMeasurement::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     return_devices(outcome.hosts, rig);
-    let counted = if counted == Counted::Going { count.end() } else { counted };
-    Ok(if let Counted::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })
+    let counted = if counted == RateMeasurement::Going { count.end() } else { counted };
+    Ok(if let RateMeasurement::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })
 }

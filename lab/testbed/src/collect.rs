@@ -10,10 +10,10 @@ use spray_nic::device::{DeviceHealth, DeviceStats};
 
 use super::drive::Outcome;
 use super::emulation::Lateness;
-use super::host_port::OwnLink;
+use super::host_port::TimedHostLink;
 use super::hosts::Setup;
 use super::rig::Rig;
-use super::{Happened, Losses, Report, Subject, TestbedOutcome};
+use super::{Losses, Report, ReportKind, Subject, TestbedOutcome};
 use spray_switch::RunError;
 
 pub(super) struct Collect<'a> {
@@ -30,7 +30,7 @@ impl Collect<'_> {
         let epochs = self.setup.fabric.routes.iter().skip(1);
         let stats = self.outcome.hosts.iter().map(|running| running.endpoint.stats());
         Ok(TestbedOutcome {
-            counted: rig.program(0).counted(),
+            scheme_counters: rig.program(0).counted(),
             payload_verified,
             samples: self.samples(rig)?,
             delivered,
@@ -104,7 +104,7 @@ impl Collect<'_> {
             })
         };
         // Hosts' own links that dropped something, as in the simulator.
-        let own = |(host, link): (usize, &Option<Arc<OwnLink>>)| {
+        let own = |(host, link): (usize, &Option<Arc<TimedHostLink>>)| {
             let (index, mut counters) = (network.uplink(host), link.as_ref()?.counters.read());
             counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
             (counters.drops_link() + counters.drops_random > 0).then(|| {
@@ -159,17 +159,17 @@ impl Collect<'_> {
         };
         let mut log = Vec::new();
         for running in &self.outcome.hosts {
-            let report = |at_ps: u64, connection: ConnectionId, what: Happened| {
+            let report = |at_ps: u64, connection: ConnectionId, kind: ReportKind| {
                 let at_ps = at_ps.cast_signed() - self.setup.plan.lead_in_ps.cast_signed();
                 let first = running.book.first.get(&connection);
                 let subject = first.map_or(Subject::Host(running.host), |first| Subject::Flow(flow_at(*first, at_ps)));
-                Report { at_ps, subject, what }
+                Report { at_ps, subject, kind }
             };
             let entries = running.book.log.iter();
-            log.extend(entries.map(|entry| report(entry.at.ps(), entry.connection, Happened::Event(entry.event))));
+            log.extend(entries.map(|entry| report(entry.at.ps(), entry.connection, ReportKind::Event(entry.event))));
             let failed = running.book.failed.iter();
             log.extend(
-                failed.map(|(connection, error, at)| report(at.ps(), *connection, Happened::Failed(error.to_string()))),
+                failed.map(|(connection, why, at)| report(at.ps(), *connection, ReportKind::Failed(why.to_string()))),
             );
         }
         log

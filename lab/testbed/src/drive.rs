@@ -7,14 +7,14 @@ use std::time::Duration;
 use spray_nic::driver::DriverOptions;
 use spray_nic::sys::monotonic_ns;
 
-use super::emulation::{PatientClock, poll_all};
-use super::hosts::Running;
-use super::plan::{Completion, Plan};
+use super::emulation::{DilatedClock, poll_all};
+use super::flows::{Completion, Flows};
+use super::hosts::HostRun;
 use spray_switch::RunError;
 
 /// When a run is over.
-pub(super) struct Goal<'a> {
-    pub plan: &'a Plan,
+pub(super) struct StopCondition<'a> {
+    pub plan: &'a Flows,
     /// Virtual time limit.
     pub until_ps: u64,
 }
@@ -32,7 +32,7 @@ pub(super) struct Report {
 
 pub(super) struct Outcome {
     /// By number.
-    pub hosts: Vec<Running>,
+    pub hosts: Vec<HostRun>,
     /// Virtual time at the end.
     pub end_ps: u64,
     /// Real time, including the lead-in.
@@ -54,9 +54,9 @@ const ROUNDS_PER_COUNT: u32 = 16;
 
 /// Runs `hosts` by the time of `clock`, until `goal` or until `watch` stops it.
 pub(super) fn drive(
-    hosts: Vec<Running>,
-    clock: PatientClock,
-    goal: &Goal<'_>,
+    hosts: Vec<HostRun>,
+    clock: DilatedClock,
+    goal: &StopCondition<'_>,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let (stop, board) = (AtomicBool::new(false), Board::default());
@@ -77,7 +77,7 @@ pub(super) fn drive(
 
 /// Returns the virtual time at the end, and real over virtual time since the lead-in.
 fn watch_until_over(
-    goal: &Goal<'_>,
+    goal: &StopCondition<'_>,
     board: &Board,
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
@@ -106,7 +106,7 @@ fn watch_until_over(
 }
 
 /// Polls the hosts until `stop`, and returns them.
-fn poll(hosts: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board, stop: &AtomicBool) -> Vec<Running> {
+fn poll(hosts: Vec<HostRun>, mut clock: DilatedClock, plan: &Flows, board: &Board, stop: &AtomicBool) -> Vec<HostRun> {
     // Without SCHED_IDLE a run is slower, but correct.
     let _ = DriverOptions::default().apply();
     let numbers: Vec<_> = hosts.iter().map(|running| running.host).collect();
@@ -145,7 +145,7 @@ fn poll(hosts: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
         now_ps = clock.tick(handled_ps);
     }
     let hosts = numbers.into_iter().zip(endpoints).zip(books);
-    hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
+    hosts.map(|((host, endpoint), book)| HostRun { host, endpoint, book }).collect()
 }
 
 /// Pauses of some nanoseconds each.

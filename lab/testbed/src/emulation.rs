@@ -6,16 +6,16 @@
 //! | file | content |
 //! |---|---|
 //! | `device` | stamps sent frames with their time of arrival, holds received ones until theirs |
-//! | `held` | frames on hold |
-//! | `turns` | order in which hosts send |
+//! | `held_frames` | frames on hold |
+//! | `transmit_order` | order in which hosts send |
 //! | `clock` | virtual time |
 //! | `lateness` | lateness of frames |
 
 mod clock;
 mod device;
-mod held;
+mod held_frames;
 mod lateness;
-mod turns;
+mod transmit_order;
 
 #[cfg(test)]
 mod tests;
@@ -23,11 +23,11 @@ mod tests;
 use spray_nic::device::Device;
 use spray_nic::{Endpoint, Time};
 
-pub(crate) use self::clock::PatientClock;
+pub(crate) use self::clock::DilatedClock;
 pub use self::device::EmulatedDevice;
 pub(crate) use self::device::Emulation;
 pub(crate) use self::lateness::Lateness;
-pub(crate) use self::turns::Turns;
+pub(crate) use self::transmit_order::TransmitOrder;
 
 /// Limit, so that the other hosts are polled.
 const EVENTS_PER_POLL: u32 = 256;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_fabric::{ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, Scale, Thresholds};
+use spray_fabric::{BinScale, ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::bins::Cells;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
@@ -30,7 +30,7 @@ pub(super) struct HostPort {
 
 impl HostPort {
     /// Returns the emulated ports of `fabric` by number; `None` for those that lead to switches.
-    pub fn all(fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Vec<Option<Self>> {
+    pub fn all(fabric: &Fabric, frame_bytes: u32, bins: BinScale) -> Vec<Option<Self>> {
         let spec = ChassisSpec { frame_bytes, bins, ..ChassisSpec::whole(fabric) };
         let port = |(number, port): (usize, &spray_fabric::Port)| {
             matches!(port.to, Node::Host(_)).then(|| Self {
@@ -42,7 +42,7 @@ impl HostPort {
     }
 
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
-        self.port.deliver(frame, |crossing| self.bins.crossed(crossing))
+        self.port.deliver(frame, |transit| self.bins.record(transit))
     }
 }
 
@@ -58,7 +58,7 @@ impl LastPort for HostPort {
 
 /// A host's own link with changes during the run.
 #[derive(Debug)]
-pub(super) struct OwnLink {
+pub(super) struct TimedHostLink {
     /// Follows the numbers of all ports.
     number: u32,
     seed: u64,
@@ -69,7 +69,7 @@ pub(super) struct OwnLink {
     frames: AtomicU64,
 }
 
-impl OwnLink {
+impl TimedHostLink {
     /// Returns the link of each host; `None` for those without changes.
     pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Arc<Self>>> {
         let link = |(host, its): (usize, &spray_fabric::FabricHost)| {
@@ -101,6 +101,6 @@ impl OwnLink {
     pub fn carries(&self, now_ps: u64, len: u32, data: bool) -> bool {
         let Self { number, seed, config, counters, frames, .. } = self;
         let random = port::share(frames.fetch_add(1, Ordering::Relaxed) as u32, now_ps, *number, *seed);
-        config.carry(now_ps, len, data, random, counters).is_ok()
+        config.traverse_link(now_ps, len, data, random, counters).is_ok()
     }
 }

@@ -15,11 +15,11 @@ use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
 use super::TestbedSpec;
-use super::emulation::{EmulatedDevice, Emulation, Turns};
-use super::host_port::{HostPort, LastPort, OwnLink};
-use super::plan::Plan;
+use super::emulation::{EmulatedDevice, Emulation, TransmitOrder};
+use super::flows::Flows;
+use super::host_port::{HostPort, LastPort, TimedHostLink};
 use super::rig::Rig;
-use spray_fabric::{Ancestors, Fabric, FabricHost, Node, Ties, mix};
+use spray_fabric::{EvPaths, Fabric, FabricHost, Node, TieBreaker, mix};
 use spray_switch::RunError;
 
 pub(super) struct Setup<'a> {
@@ -28,23 +28,23 @@ pub(super) struct Setup<'a> {
     pub fabric: &'a Fabric,
     /// By number; `None` for those that hosts do not emulate.
     pub ports: &'a [Option<HostPort>],
-    pub plan: &'a Plan,
+    pub plan: &'a Flows,
     /// By host; `None` for those that do not change.
-    pub links: &'a [Option<Arc<OwnLink>>],
+    pub links: &'a [Option<Arc<TimedHostLink>>],
 }
 
 /// The endpoint of a host.
 pub type HostEndpoint = Endpoint<EmulatedDevice<XskDevice>>;
 
-pub(super) struct Running {
+pub(super) struct HostRun {
     pub host: usize,
     pub endpoint: HostEndpoint,
-    pub book: Book,
+    pub book: ConnectionTable,
 }
 
 /// Connections and reports of a host.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct ConnectionTable {
     /// Initiated connections and their first flows, both ways.
     pub first: HashMap<ConnectionId, usize>,
     pub own: HashMap<usize, ConnectionId>,
@@ -73,9 +73,10 @@ const CONNECT: Time = Time::from_ns(1);
 
 impl<'a> Setup<'a> {
     /// Creates one endpoint per host on the rig's sockets, either emulated or in real time.
-    pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<Running>, RunError> {
+    pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<HostRun>, RunError> {
         let max_hold_ps = self.max_hold_ps();
-        let turns = Turns::new(rig.devices.len(), self.least_latency_ps(), Ties::new(self.spec.fabric.seed));
+        let ties = TieBreaker::new(self.spec.fabric.seed);
+        let turns = TransmitOrder::new(rig.devices.len(), self.least_latency_ps(), ties);
         let mut hosts = Vec::with_capacity(rig.devices.len());
         for host in 0..rig.devices.len() {
             let Some(device) = rig.devices[host].take() else {
@@ -106,7 +107,7 @@ impl<'a> Setup<'a> {
             });
             let device = EmulatedDevice::new(device, emulation);
             let endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
-            hosts.push(Running { host, endpoint, book: Book::default() });
+            hosts.push(HostRun { host, endpoint, book: ConnectionTable::default() });
         }
         Ok(hosts)
     }
@@ -118,9 +119,9 @@ impl<'a> Setup<'a> {
     }
 
     /// Opens the connections, and submits the messages with known start times.
-    pub fn connect(&self, mut hosts: Vec<Running>) -> Result<Vec<Running>, RunError> {
+    pub fn connect(&self, mut hosts: Vec<HostRun>) -> Result<Vec<HostRun>, RunError> {
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
-        let (mut ancestors, mut watched) = (None, 0);
+        let (mut ev_paths, mut watched) = (None, 0);
         for (index, flow) in self.spec.flows.iter().enumerate() {
             let name = &self.fabric.hosts[flow.src].name;
             let config = (self.spec.flow_config)(self.plan.first[index]);
@@ -146,12 +147,12 @@ impl<'a> Setup<'a> {
                 hosts[flow.src].book.watched.push((index, watch));
                 watched += 1;
             }
-            let Running { endpoint, book, .. } = &mut hosts[flow.dst];
+            let HostRun { endpoint, book, .. } = &mut hosts[flow.dst];
             let from = self.peer(flow.src).address;
             endpoint.expect(from, connection, config).map_err(RunError::host(&self.fabric.hosts[flow.dst].name))?;
             book.expected.insert((from, connection), index);
             if config.balancer.wants_reachability() {
-                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
+                let known = ev_paths.get_or_insert_with(|| EvPaths::new(network, events, self.spec.fabric.seed));
                 let changes = |from, to| self.path_changes(known, [from, to], config.path.evs.into());
                 let from_sender = changes(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
                 hosts[flow.src].book.path_changes.extend(from_sender);
@@ -160,7 +161,7 @@ impl<'a> Setup<'a> {
                 }
             }
         }
-        for Running { host, endpoint, book } in &mut hosts {
+        for HostRun { host, endpoint, book } in &mut hosts {
             book.sort_path_changes();
             book.start(*host, endpoint, self.plan, 0);
         }
@@ -171,7 +172,7 @@ impl<'a> Setup<'a> {
     //= docs/specs/host-dr.md#HDR-3 reachable paths
     fn path_changes(
         &self,
-        known: &Ancestors<'_>,
+        known: &EvPaths<'_>,
         [from, to]: [usize; 2],
         evs: u32,
     ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
@@ -225,9 +226,9 @@ const SPARE_CONNECTIONS: u32 = 8;
 const MIN_STEP_PS: u64 = 500_000;
 const MAX_HOPS: u64 = 8;
 
-impl Book {
+impl ConnectionTable {
     /// Handles the events of `endpoint`; returns whether there were any.
-    pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) -> bool {
+    pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Flows) -> bool {
         let mut has_events = false;
         while let Some(event) = endpoint.poll_event() {
             has_events = true;
@@ -268,7 +269,7 @@ impl Book {
 
     /// Submits the messages that are due to start, at their times or at once.
     //= docs/specs/triggers.md#TRG-9 at the time that the
-    pub fn start(&mut self, host: usize, endpoint: &mut HostEndpoint, plan: &Plan, now_ps: u64) {
+    pub fn start(&mut self, host: usize, endpoint: &mut HostEndpoint, plan: &Flows, now_ps: u64) {
         for (at_ps, flow) in plan.take_due(host) {
             let at_ps = at_ps.max(now_ps);
             // A failed connection has already reported it.
@@ -301,7 +302,7 @@ impl Book {
 }
 
 /// Returns the hosts' sockets to the rig, for the next run.
-pub(super) fn return_devices(hosts: Vec<Running>, rig: &mut Rig) {
+pub(super) fn return_devices(hosts: Vec<HostRun>, rig: &mut Rig) {
     for running in hosts {
         rig.devices[running.host] = Some(running.endpoint.into_device().into_inner());
     }

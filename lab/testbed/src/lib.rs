@@ -14,10 +14,10 @@ mod calibrate;
 mod collect;
 mod drive;
 mod emulation;
+mod flows;
 mod host_port;
 mod hosts;
-mod pace;
-mod plan;
+mod machine_speed;
 mod rig;
 mod spec;
 mod tap;
@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spray_fabric::{Arrivals, Progress, Scale, check_flows};
+use spray_fabric::{BinScale, DeliverySeries, Progress, check_flows};
 use spray_nic::device::DeviceHealth as _;
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
@@ -39,12 +39,12 @@ pub use drive::StopOnDrop;
 pub use emulation::EmulatedDevice;
 pub use hosts::HostEndpoint;
 pub use rig::Rig;
-pub use spec::{Dilation, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+pub use spec::{Dilation, Losses, Report, ReportKind, Subject, TestbedOutcome, TestbedSpec};
 use spray_switch::program::socket_frames;
 use spray_switch::{FabricSpec, RunError};
 pub use unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 
-use self::emulation::PatientClock;
+use self::emulation::DilatedClock;
 
 /// Base round trips before scenario time 0, for connection setup: a handshake takes two, its first
 /// retry follows after five. Virtual time, so that results do not depend on the machine's speed.
@@ -102,21 +102,21 @@ impl Testbed {
         let bins = self.rig.bins(lead_in_ps, spec.sample_ps, spec.until_ps);
         debug_span!("configure").in_scope(|| self.rig.configure(&fabric, spec.fabric.packet_bytes, bins))?;
         let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes, bins);
-        let plan = plan::Plan::new(spec, lead_in_ps);
-        let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
+        let plan = flows::Flows::new(spec, lead_in_ps);
+        let links = host_port::TimedHostLink::all(&fabric, spec.fabric.network);
         let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
         let mut hosts = setup.hosts(&mut self.rig, true)?;
-        let arrived = Scale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
-        let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
-        hosts = watch::watched(hosts, &setup, arrivals.as_ref());
+        let arrived = BinScale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
+        let arrivals = arrived.is_on().then(|| Arc::new(DeliverySeries::new(arrived)));
+        hosts = watch::attach_observers(hosts, &setup, arrivals.as_ref());
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts.iter().map(|running| running.endpoint.device().stats()).collect::<Vec<_>>();
         let hosts = setup.connect(hosts)?;
-        let goal = drive::Goal { plan: &plan, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
+        let goal = drive::StopCondition { plan: &plan, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
         let total_bytes = spec.flows.iter().map(|flow| flow.bytes).sum();
-        let mut pace = pace::Pace::new(planned);
+        let mut pace = machine_speed::SlowdownDetector::new(planned);
         let outcome =
-            drive::drive(hosts, PatientClock::new(dilation, setup.step_ps()), &goal, &mut |report: &drive::Report| {
+            drive::drive(hosts, DilatedClock::new(dilation, setup.step_ps()), &goal, &mut |report: &drive::Report| {
                 spec.watch.inspect(|watch| watch.lock().flush(tap::scenario(report.now_ps, lead_in_ps) - MAX_LAG_PS));
                 progress(Progress::Running {
                     time_us: report.now_ps.saturating_sub(lead_in_ps) as f64 / 1e6,
@@ -126,9 +126,9 @@ impl Testbed {
                     flows_total: spec.flows.len() as u64,
                 });
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
-                    progress(Progress::Remark(format!(
+                    progress(Progress::Notice(format!(
                         "this machine is busy: the run is {} times slower than planned; its results are valid",
-                        pace::times(slower)
+                        machine_speed::times(slower)
                     )));
                 }
                 if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(ControlFlow::Continue(())) }
@@ -165,7 +165,8 @@ impl Testbed {
         progress(Progress::Phase(format!(
             "{frames_per_s:.0} frames per second: virtual time is {dilation:.0} times slower at the hosts' full rate"
         )));
-        pace::expectation(ideal_ps, dilation, slower).into_iter().for_each(|text| progress(Progress::Remark(text)));
+        let notice = machine_speed::duration_notice(ideal_ps, dilation, slower);
+        notice.into_iter().for_each(|text| progress(Progress::Notice(text)));
         self.dilation = Some(dilation);
         Ok(dilation)
     }

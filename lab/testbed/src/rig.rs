@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use spray_fabric::{ChassisSpec, Fabric, FabricHost, Scale};
+use spray_fabric::{BinScale, ChassisSpec, Fabric, FabricHost};
 use spray_nic::device::{Device, XskConfig, XskDevice};
+use spray_switch::netns_nodes::{Chassis, NetnsNode, attach_switch, create};
 use spray_switch::program::{HostProgram, KernelClock, SwitchProgram};
-use spray_switch::sites::{Chassis, Site, attach_switch, sites};
 use spray_switch::{FabricSpec, RunError};
 use tracing::debug_span;
 
@@ -20,7 +20,7 @@ pub struct Rig {
     /// The number of time series in the programs: one per port and program.
     pub series: usize,
     _programs: Vec<HostProgram>,
-    sites: Vec<Site>,
+    nodes: Vec<NetnsNode>,
 }
 
 /// The fabric is empty if nothing arrives for this long: softirq waits less for a core.
@@ -31,34 +31,34 @@ impl Rig {
     /// Creates the resources for `spec` and `fabric`, with `frames` UMEM frames per host.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         let hosts = fabric.hosts.len();
-        let sites = sites(spec, fabric, &[])?;
-        let (host_sites, switch_sites) = sites.split_at(hosts);
-        let span = debug_span!("switch programs", count = switch_sites.len()).entered();
-        let mut chassis = Vec::with_capacity(switch_sites.len());
-        let series = fabric.ports.len() * switch_sites.len();
-        let (frame_bytes, bins) = (spec.packet_bytes, Scale::new(0, 1, 1, series, BINS_BYTES));
+        let nodes = create(spec, fabric, &[])?;
+        let (host_nodes, switch_nodes) = nodes.split_at(hosts);
+        let span = debug_span!("switch programs", count = switch_nodes.len()).entered();
+        let mut chassis = Vec::with_capacity(switch_nodes.len());
+        let series = fabric.ports.len() * switch_nodes.len();
+        let (frame_bytes, bins) = (spec.packet_bytes, BinScale::new(0, 1, 1, series, BINS_BYTES));
         let clock = KernelClock::new()?;
-        for (number, site) in switch_sites.iter().enumerate() {
+        for (number, node) in switch_nodes.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
             let mut program =
                 SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins }, &clock)?;
-            site.namespace.run(|| attach_switch(&mut program, &site.interfaces))??;
+            node.namespace.run(|| attach_switch(&mut program, &node.interfaces))??;
             chassis.push(Chassis { program, switch });
         }
         drop(span);
         let _span = debug_span!("sockets", count = hosts).entered();
         let mut devices = Vec::with_capacity(hosts);
         let mut programs = Vec::with_capacity(hosts);
-        for (site, host) in host_sites.iter().zip(&fabric.hosts) {
-            let (device, program) = open_host(site, host, frames)?;
+        for (node, host) in host_nodes.iter().zip(&fabric.hosts) {
+            let (device, program) = open_host(node, host, frames)?;
             devices.push(Some(device));
             programs.push(program);
         }
-        Ok(Self { devices, chassis, series, _programs: programs, sites })
+        Ok(Self { devices, chassis, series, _programs: programs, nodes })
     }
 
     /// Loads `fabric`, of the same shape, into all switches; clears queues and counters.
-    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
+    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: BinScale) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
             let switch = chassis.switch;
             chassis.program.configure(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins })?;
@@ -67,8 +67,8 @@ impl Rig {
     }
 
     /// Returns the bins of the ports' time series from `begin_ps` on, at least `asked_ps` long.
-    pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
-        Scale::new(begin_ps, asked_ps, span_ps, self.series, BINS_BYTES)
+    pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> BinScale {
+        BinScale::new(begin_ps, asked_ps, span_ps, self.series, BINS_BYTES)
     }
 
     /// Discards frames of an earlier run until nothing has arrived for a while.
@@ -92,7 +92,7 @@ impl Rig {
 
     /// Returns the index of the chassis that emulates `switch`.
     pub fn chassis_of(&self, switch: usize) -> usize {
-        let chassis = self.chassis.iter().position(|chassis| chassis.plays(switch));
+        let chassis = self.chassis.iter().position(|chassis| chassis.runs(switch));
         chassis.expect("every switch is in a chassis")
     }
 
@@ -104,10 +104,10 @@ impl Rig {
     /// Returns the number of frames dropped by the interfaces since they were created.
     pub fn interface_drops(&self) -> Result<u64, RunError> {
         let mut drops = 0;
-        for site in &self.sites {
+        for node in &self.nodes {
             let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
-            let text = site.namespace.run(read)?.map_err(|error| RunError::io("reading interface counters", error))?;
-            drops += site.interfaces.iter().map(|interface| drops_of(&text, &interface.name)).sum::<u64>();
+            let text = node.namespace.run(read)?.map_err(|error| RunError::io("reading interface counters", error))?;
+            drops += node.interfaces.iter().map(|interface| drops_of(&text, &interface.name)).sum::<u64>();
         }
         Ok(drops)
     }
@@ -124,11 +124,11 @@ fn drops_of(text: &str, name: &str) -> u64 {
     [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
 }
 
-fn open_host(site: &Site, host: &FabricHost, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
+fn open_host(node: &NetnsNode, host: &FabricHost, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
     let mut program = HostProgram::load()?;
-    let interface = &site.interfaces[0];
+    let interface = &node.interfaces[0];
     let config = XskConfig::with_frames(interface.name.clone(), 0, frames);
-    site.namespace.run(|| {
+    node.namespace.run(|| {
         program.attach(interface.index)?;
         let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
         // SAFETY: the device is alive, and so is its descriptor for the length of this call.

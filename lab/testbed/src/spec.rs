@@ -8,7 +8,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_fabric::EvLife;
 use spray_fabric::{FlowOutcome, FlowSpec, PortOutcome, PortSamples, Trigger};
-use spray_pipeline::scheme::Counted;
+use spray_pipeline::scheme::SchemeCounters;
 use spray_switch::FabricSpec;
 
 /// The complete input of a run.
@@ -31,13 +31,11 @@ pub struct TestbedSpec<'a> {
     pub base_rtt_ps: u64,
     /// Time limit of the run.
     pub until_ps: u64,
-    /// Sampling interval of ports and of delivered bytes; a long run uses a power of two times
-    /// that. 0 disables sampling.
+    /// Sampling interval of ports and of delivered bytes; longer in long runs; 0: off.
     pub sample_ps: u64,
     /// Real over scenario time.
     pub dilation: Dilation,
-    /// Observer of the frames of hosts and of the ports that lead to them; interfaces are numbered
-    /// as in the simulator.
+    /// Observer of frames at hosts and at the ports to them; interfaces as in the simulator.
     pub watch: Option<&'a Observer>,
 }
 
@@ -57,7 +55,7 @@ pub enum Dilation {
 #[derive(Clone, Debug, Default)]
 pub struct TestbedOutcome {
     /// Counters of the switches' schemes.
-    pub counted: Counted,
+    pub scheme_counters: SchemeCounters,
     /// Flows in the order of [`TestbedSpec::flows`], complete or not.
     pub flows: Vec<FlowOutcome>,
     /// Whether all received messages equal those sent.
@@ -101,7 +99,7 @@ pub struct Report {
     /// The flow, or else the host.
     pub subject: Subject,
     /// What happened.
-    pub what: Happened,
+    pub kind: ReportKind,
 }
 
 /// The subject of a [`Report`].
@@ -115,7 +113,7 @@ pub enum Subject {
 
 /// The content of a [`Report`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happened {
+pub enum ReportKind {
     /// Event of an algorithm.
     Event(Event),
     /// The connection failed for this reason.

@@ -20,7 +20,7 @@ pub(crate) struct HostTap {
 
 /// The port that leads to a host, with an observer.
 #[derive(Debug)]
-pub(super) struct SeenPort {
+pub(super) struct ObservedPort {
     pub port: HostPort,
     pub tap: HostTap,
 }
@@ -48,7 +48,7 @@ impl HostTap {
     }
 }
 
-impl LastPort for SeenPort {
+impl LastPort for ObservedPort {
     fn latency_ps(&self) -> u64 {
         self.port.latency_ps()
     }

@@ -29,16 +29,6 @@ pub enum AxisValue {
 }
 
 impl AxisValue {
-    /// Returns the value of a flag.
-    pub fn flag(&self) -> Option<bool> {
-        if let Self::Flag(flag) = self { Some(*flag) } else { None }
-    }
-
-    /// Returns an integer.
-    pub fn whole(&self) -> Option<i64> {
-        if let Self::Whole(number) = self { Some(*number) } else { None }
-    }
-
     /// Returns a number, integer or not.
     pub fn number(&self) -> Option<f64> {
         match self {

@@ -109,6 +109,16 @@ impl Document {
         })
     }
 
+    /// Renames the field `old` of the table at `path`, or the text `old` there, if it exists.
+    pub fn rename(&mut self, path: &str, old: &str, new: &str) -> bool {
+        let renamed = match self.find_mut(path).map(|node| &mut node.value) {
+            Some(Tree::Scalar(text)) if *text == *old => Some(text).map(|text| *text = new.into()),
+            Some(Tree::Table(all)) => all.iter_mut().find(|(name, _)| name == old).map(|(name, _)| *name = new.into()),
+            _ => None,
+        };
+        renamed.is_some()
+    }
+
     /// Creates an error at the setting at `path` or, if it is not set, at its table.
     pub fn error(&self, path: &str, message: impl Into<String>) -> Error {
         self.error_from(&self.nearest(path).at, message)

@@ -132,8 +132,7 @@ impl Setting {
     }
 }
 
-/// Returns the fields of `T` in Markdown, one line each with unit and meaning, nested ones after
-/// their parent.
+/// Returns the fields of `T` in Markdown, one line each with unit and meaning, parents first.
 pub fn keys<T: schemars::JsonSchema + 'static>() -> String {
     fn lines(text: &mut String, shape: &Shape, prefix: &str) {
         let Shape::Table(table) = shape else { return };

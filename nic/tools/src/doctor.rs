@@ -35,7 +35,7 @@ struct Entry<'a> {
 ///
 /// # Errors
 /// When a check failed, or there is no such interface.
-pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
+pub fn report(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     let mut groups = vec![Group { title: "Machine", checks: machine }];
     if let Some(name) = &arguments.interface {
         groups.extend(examine(name, arguments)?);

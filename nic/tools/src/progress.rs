@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use crate::note;
-use crate::say::manner;
+use crate::say::output_options;
 
 /// A progress line, cleared on drop.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ const COLUMNS: usize = 79;
 impl Progress {
     /// Creates progress output on standard error, which is off with `--quiet`.
     pub fn on_stderr() -> Self {
-        Self { terminal: stderr().is_terminal(), quiet: manner().quiet, last: None, shown: false }
+        Self { terminal: stderr().is_terminal(), quiet: output_options().quiet, last: None, shown: false }
     }
 
     /// Shows a line immediately.

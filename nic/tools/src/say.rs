@@ -1,4 +1,4 @@
-//! Output of commands: results on standard output, as text or JSON, and remarks on standard error.
+//! Output of commands: results on standard output, as text or JSON; diagnostics on standard error.
 
 use std::fmt::{Arguments, Display};
 use std::io::{ErrorKind, Write, stderr, stdout};
@@ -14,28 +14,28 @@ use crate::stop::Stop;
 
 /// The output options of all commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct OutputOptions {
     /// Prints results as JSON.
     pub json: bool,
-    /// Suppresses progress and remarks other than warnings and errors.
+    /// Suppresses progress and diagnostics other than warnings and errors.
     pub quiet: bool,
 }
 
-static MANNER: OnceLock<Manner> = OnceLock::new();
+static OPTIONS: OnceLock<OutputOptions> = OnceLock::new();
 
 /// Sets the output options. Only the first call has an effect.
-pub fn set_manner(manner: Manner) {
-    MANNER.get_or_init(|| manner);
+pub fn set_output_options(output_options: OutputOptions) {
+    OPTIONS.get_or_init(|| output_options);
 }
 
 /// Returns the output options.
-pub fn manner() -> Manner {
-    MANNER.get().copied().unwrap_or_default()
+pub fn output_options() -> OutputOptions {
+    OPTIONS.get().copied().unwrap_or_default()
 }
 
 /// Prints a line of a result, except with `--json`.
 pub fn line(text: Arguments<'_>) {
-    if !manner().json {
+    if !output_options().json {
         print(text);
     }
 }
@@ -45,7 +45,7 @@ pub fn line(text: Arguments<'_>) {
 /// # Errors
 /// 1 if it cannot be encoded.
 pub fn object(result: &impl Serialize) -> Outcome {
-    if manner().json {
+    if output_options().json {
         let text = serde_json::to_string_pretty(result).map_err(Failure::failed)?;
         print(format_args!("{text}"));
     }
@@ -95,14 +95,14 @@ pub fn end() -> Outcome {
 }
 
 /// Prints a warning or an error. Write errors are ignored.
-pub fn remark(text: Arguments<'_>) {
+pub fn diagnostic(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// Prints a remark, except with `--quiet`.
-pub fn aside(text: Arguments<'_>) {
-    if !manner().quiet {
-        remark(text);
+/// Prints a diagnostic, except with `--quiet`.
+pub fn info(text: Arguments<'_>) {
+    if !output_options().quiet {
+        diagnostic(text);
     }
 }
 
@@ -112,14 +112,14 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }
 
-/// Prints a warning or an error: see [`say::remark`](crate::say::remark).
+/// Prints a warning or an error: see [`say::diagnostic`](crate::say::diagnostic).
 #[macro_export]
 macro_rules! note {
-    ($($text:tt)*) => { $crate::say::remark(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::say::diagnostic(format_args!($($text)*)) };
 }
 
-/// Prints a remark: see [`say::aside`](crate::say::aside).
+/// Prints a diagnostic: see [`say::info`](crate::say::info).
 #[macro_export]
 macro_rules! info {
-    ($($text:tt)*) => { $crate::say::aside(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::say::info(format_args!($($text)*)) };
 }

@@ -14,7 +14,7 @@ mod read;
 
 pub use file::{DrawError, FailureFile};
 pub use outages::FailureContext;
-pub use random::{HowMany, Level, RandomFailure, Which};
+pub use random::{DeviceKind, FailureCount, FailureTarget, RandomFailure};
 
 #[cfg(test)]
 mod tests;

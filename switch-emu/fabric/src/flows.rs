@@ -13,8 +13,7 @@ pub struct FlowSpec {
     pub bytes: u64,
     /// An earlier flow with the same hosts and direction, whose connection is used; `None` opens
     /// one. The first flow determines balancer, congestion control and path seed. Counters of a
-    /// connection are divided: a flow has those from the end of the flow that ended before it to
-    /// its own end.
+    /// connection are divided: a flow has those from the end of the previous flow to its own end.
     pub connection: Option<usize>,
     /// See [`Path::seed`](spray_core::path::Path::seed).
     pub path_seed: Option<u64>,
@@ -33,7 +32,7 @@ pub enum Start {
     /// At this time, in ps.
     At(u64),
     /// When this trigger starts it.
-    On(usize),
+    OnTrigger(usize),
 }
 
 /// Starts flows when others end.
@@ -84,7 +83,7 @@ pub fn check_flows(flows: &[FlowSpec], triggers: &[Trigger], hosts: usize) -> Re
             let allowed = "allowed: two different hosts";
             return Err(FlowError(format!("flow {flow}: host {src} to host {dst} of {hosts}; {allowed}")));
         }
-        let start = if let Start::On(trigger) = spec.start { Some(trigger) } else { None };
+        let start = if let Start::OnTrigger(trigger) = spec.start { Some(trigger) } else { None };
         let named = [start, spec.on_sent, spec.on_received].into_iter().flatten();
         if let Some(trigger) = named.into_iter().find(|trigger| *trigger >= triggers.len()) {
             return Err(FlowError(format!("flow {flow} names trigger {trigger} of {}", triggers.len())));
@@ -138,24 +137,23 @@ pub fn share_out<T: Copy + Default>(ended: &[Option<(u64, T)>], total: T, until:
 
 /// A consequence of a signal, or of the start of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum Action {
     /// This flow starts.
-    Flow(usize),
+    StartFlow(usize),
     /// This trigger is signalled.
-    Signal(usize),
+    SignalTrigger(usize),
 }
 
 /// Determines which flows start, and when, by the rules of triggers and of connections, whose
-/// messages start in the order of the list. The caller reports signals, and acts on each [`Due`] at
-/// its time.
+/// messages start in the order of the list. The caller reports signals, and executes [`Action`]s.
 #[derive(Debug, Default)]
-pub struct Starts {
-    triggers: Vec<Waiting>,
+pub struct FlowScheduler {
+    triggers: Vec<QueueState>,
     flows: Vec<QueuedFlow>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueueState {
     trigger: Trigger,
     signals: u32,
     /// Time of the latest signal.
@@ -174,11 +172,11 @@ struct QueuedFlow {
     ready_ps: Option<u64>,
 }
 
-impl Starts {
+impl FlowScheduler {
     /// Takes starts and [`FlowSpec::connection`] of [checked](check_flows) flows.
     pub fn new(flows: impl IntoIterator<Item = (Start, Option<usize>)>, triggers: &[Trigger]) -> Self {
         let waiting =
-            |trigger: &Trigger| Waiting { trigger: *trigger, signals: 0, latest_ps: 0, flows: VecDeque::new() };
+            |trigger: &Trigger| QueueState { trigger: *trigger, signals: 0, latest_ps: 0, flows: VecDeque::new() };
         let mut triggers: Vec<_> = triggers.iter().map(waiting).collect();
         let mut places: Vec<QueuedFlow> = Vec::new();
         // The last flow so far, by the first flow of its connection.
@@ -186,7 +184,7 @@ impl Starts {
         let mut first: Vec<u32> = Vec::new();
         for (start, connection) in flows {
             let flow = places.len() as u32;
-            if let Start::On(trigger) = start {
+            if let Start::OnTrigger(trigger) = start {
                 triggers[trigger].flows.push_back(flow);
             }
             let own = connection.map_or(flow, |of| first[of]);
@@ -202,7 +200,7 @@ impl Starts {
     }
 
     /// Starts the flows with known times.
-    pub fn begin(&mut self, due: &mut impl FnMut(u64, Due)) {
+    pub fn begin(&mut self, due: &mut impl FnMut(u64, Action)) {
         for flow in 0..self.flows.len() {
             if let Start::At(at_ps) = self.flows[flow].start {
                 self.ready(at_ps, flow, due);
@@ -212,7 +210,7 @@ impl Starts {
 
     /// Signals a trigger. If signals are reported out of order, a barrier fires at the latest time.
     //= docs/specs/triggers.md#TRG-2 when a trigger fires
-    pub fn signal(&mut self, at_ps: u64, trigger: usize, due: &mut impl FnMut(u64, Due)) {
+    pub fn signal(&mut self, at_ps: u64, trigger: usize, due: &mut impl FnMut(u64, Action)) {
         let waiting = &mut self.triggers[trigger];
         waiting.signals = waiting.signals.saturating_add(1);
         waiting.latest_ps = waiting.latest_ps.max(at_ps);
@@ -235,7 +233,7 @@ impl Starts {
             self.ready(at_ps, flow as usize, due);
         }
         if let Some(then) = then {
-            due(at_ps, Due::Signal(then));
+            due(at_ps, Action::SignalTrigger(then));
         }
     }
 
@@ -247,11 +245,11 @@ impl Starts {
         self.begin(&mut |_, due| todo.push(due));
         while let Some(due) = todo.pop() {
             match due {
-                Due::Flow(flow) => {
+                Action::StartFlow(flow) => {
                     started[flow] = true;
                     ended(flow).into_iter().for_each(|trigger| self.signal(0, trigger, &mut |_, due| todo.push(due)));
                 }
-                Due::Signal(trigger) => self.signal(0, trigger, &mut |_, due| todo.push(due)),
+                Action::SignalTrigger(trigger) => self.signal(0, trigger, &mut |_, due| todo.push(due)),
             }
         }
         started.iter().position(|started| !started)
@@ -259,11 +257,11 @@ impl Starts {
 
     /// Lets a flow, and ready ones behind it, start at `at_ps` or after those before it.
     //= docs/specs/triggers.md#TRG-5 messages of a connection
-    fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Due)) {
+    fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Action)) {
         self.flows[flow].ready_ps = Some(at_ps);
         while let QueuedFlow { before_ps: Some(before_ps), ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
             let at_ps = before_ps.max(ready_ps);
-            due(at_ps, Due::Flow(flow));
+            due(at_ps, Action::StartFlow(flow));
             let Some(next) = next else { break };
             flow = next as usize;
             self.flows[flow].before_ps = Some(at_ps);

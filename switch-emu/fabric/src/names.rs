@@ -29,16 +29,16 @@ impl<'a> LinkPattern<'a> {
     }
 
     /// Whether it matches the link of this name.
-    pub fn means(&self, link: &str) -> bool {
+    pub fn matches(&self, link: &str) -> bool {
         let (ends, cable) = link.split_once('#').unwrap_or((link, FIRST));
         let Some((from, to)) = ends.split_once("->") else { return false };
         let joins = match self.to {
-            None => fits(self.from, from) || fits(self.from, to),
+            None => globs(self.from, from) || globs(self.from, to),
             Some(end) => {
-                (fits(self.from, from) && fits(end, to)) || (self.both && fits(self.from, to) && fits(end, from))
+                (globs(self.from, from) && globs(end, to)) || (self.both && globs(self.from, to) && globs(end, from))
             }
         };
-        joins && fits(self.cable, cable)
+        joins && globs(self.cable, cable)
     }
 }
 
@@ -46,7 +46,7 @@ impl<'a> LinkPattern<'a> {
 const FIRST: &str = "1";
 
 /// Whether a pattern, in which `*` is any text, matches `name`.
-pub fn fits(pattern: &str, name: &str) -> bool {
+pub fn globs(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let begins = pieces.next().and_then(|piece| name.strip_prefix(piece));
     let Some(mut left) = begins else { return false };
@@ -79,8 +79,8 @@ mod tests {
             ("", &[], &["a->b"]),
         ] {
             let pattern = LinkPattern::new(name);
-            assert!(means.iter().all(|link| pattern.means(link)), "{name}: {means:?}");
-            assert!(!not.iter().any(|link| pattern.means(link)), "{name}: not {not:?}");
+            assert!(means.iter().all(|link| pattern.matches(link)), "{name}: {means:?}");
+            assert!(!not.iter().any(|link| pattern.matches(link)), "{name}: not {not:?}");
         }
     }
 
@@ -97,9 +97,9 @@ mod tests {
             ("*ab*ab", "ab", false),
             ("a", "ab", false),
         ] {
-            assert_eq!(fits(pattern, name), is_so, "{pattern} {name}");
+            assert_eq!(globs(pattern, name), is_so, "{pattern} {name}");
         }
         // Regardless of the number of stars.
-        assert!(!fits(&"*a".repeat(10_000), &"a".repeat(5_000)));
+        assert!(!globs(&"*a".repeat(10_000), &"a".repeat(5_000)));
     }
 }

@@ -161,7 +161,7 @@ impl Network {
     /// Returns the directed links that match `name`, ascending; `None` if there are none.
     pub fn links_named(&self, name: &str) -> Option<Vec<usize>> {
         let pattern = LinkPattern::new(name);
-        let links = self.links.iter().enumerate().filter(|(_, link)| pattern.means(&link.name));
+        let links = self.links.iter().enumerate().filter(|(_, link)| pattern.matches(&link.name));
         Some(links.map(|(index, _)| index).collect::<Vec<_>>()).filter(|links| !links.is_empty())
     }
 

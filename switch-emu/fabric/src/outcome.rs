@@ -10,7 +10,7 @@ pub enum Progress {
     /// A phase begins; the text names it.
     Phase(String),
     /// A notice for the user.
-    Remark(String),
+    Notice(String),
     /// Flows are running.
     Running {
         /// Scenario time.

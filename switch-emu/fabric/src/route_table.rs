@@ -8,7 +8,7 @@ use spray_pipeline::routes::{Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::Forwarding;
 use spray_pipeline::scheme::State;
 
-use super::switching::{Places, Plan, Scheme, Ways};
+use super::switching::{LeafPaths, Locations, Plan, Scheme};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
 
 /// Groups by epoch, switch and leaf, as hosts of a leaf share their routes.
@@ -65,12 +65,12 @@ impl RouteTable {
                 for (number, leaf) in paths.leaves().iter().enumerate() {
                     let next =
                         |switch: usize| paths.next(switch, number).iter().map(|link| port_of(*link as usize)).collect();
-                    let ways = Ways { next: &next, port: &port };
+                    let to_leaf = LeafPaths { next: &next, port: &port };
                     let known = &mut of_list[paths.list_number(switch, number)];
                     groups.push(match *known {
                         _ if *leaf == switch => HERE,
                         Some(group) if by_ports => group,
-                        _ => *known.insert(plan.group(switch, *leaf, &ways)),
+                        _ => *known.insert(plan.group(switch, *leaf, &to_leaf)),
                     });
                 }
             }
@@ -109,7 +109,7 @@ impl RouteTable {
     }
 
     /// Returns these ports as often as they count as distinct paths: once in a resilient group.
-    pub fn ways(&self, t_ps: u64, switch: u32, host: u32) -> Vec<u32> {
+    pub fn path_ports(&self, t_ps: u64, switch: u32, host: u32) -> Vec<u32> {
         let mut ports = self.ports(t_ps, switch, host).to_vec();
         let config = self.switches.get(switch as usize).copied().unwrap_or_default();
         if Scheme::from_number(config.scheme).layout().resilient {
@@ -125,7 +125,7 @@ impl RouteTable {
     }
 }
 
-fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
+fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Locations {
     let (mut ports, mut latencies_ps) = (Vec::new(), Vec::new());
     for (link, entry) in network.links.iter().enumerate() {
         if let Some(switch) = entry.from.switch() {
@@ -136,7 +136,7 @@ fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
             latencies_ps[port] = network.latency_ps(link);
         }
     }
-    Places::new((0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports, latencies_ps)
+    Locations::new((0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports, latencies_ps)
 }
 
 impl Routes for RouteTable {

@@ -68,8 +68,7 @@ impl ShortestPaths {
         self.leaf_number[switch].map(|number| number as usize)
     }
 
-    /// Returns the indices of the next links toward the leaf with number `leaf`; empty at that
-    /// leaf.
+    /// Returns the indices of the next links toward leaf number `leaf`; empty at that leaf.
     pub fn next(&self, switch: usize, leaf: usize) -> &[u32] {
         self.members(&self.list(switch, leaf))
     }
@@ -79,8 +78,7 @@ impl ShortestPaths {
         self.list(switch, leaf).slowest.map(|link| link as usize)
     }
 
-    /// Returns by switch the sum of `of_link` over the [`hops`] to the switch `to`; 0 without a
-    /// path.
+    /// Returns by switch the sum of `of_link` over the [`hops`] to the switch `to`; 0: no path.
     pub fn sums(&self, network: &Network, to: usize, of_link: impl Fn(usize) -> u64) -> Vec<u64> {
         let leaf = self.leaf_number(to).unwrap_or_default();
         let mut known: Vec<Option<u64>> = vec![None; network.switches.len()];

@@ -1,6 +1,6 @@
 //! Schemes of switches, and their tables: groups of ports, weights, pointers.
 
-mod places;
+mod locations;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use std::fmt;
 use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{FlowcutRule, Layout, MOST_GROUPS, Pointers, State};
+use spray_pipeline::scheme::{FlowcutRule, Layout, MAX_GROUPS, Pointers, State};
 pub use spray_pipeline::scheme::{Groups, Scheme, conweave, reunion};
 
 use spray_core::rng::stream;
 
-pub(crate) use self::places::Places;
+pub(crate) use self::locations::Locations;
 use super::Tiers;
 use crate::node::Node;
 use crate::salt::{mix, salt};
@@ -55,8 +55,8 @@ impl Switching {
     }
 
     /// Whether switches inform others about frames, which requires a single chassis.
-    pub fn remembers(&self) -> bool {
-        self.schemes.iter().any(|scheme| scheme.remembers())
+    pub fn uses_trail(&self) -> bool {
+        self.schemes.iter().any(|scheme| scheme.uses_trail())
     }
 
     /// Checks that the schemes can run in a fabric with these groups.
@@ -66,8 +66,8 @@ impl Switching {
             Some(scheme) if !groups.exist() => Err(SwitchingError(format!(
                 "scheme `{scheme}` needs groups for its detours; allowed: dragonflies, or another scheme"
             ))),
-            Some(scheme) if groups.count > MOST_GROUPS => Err(SwitchingError(format!(
-                "switches with `{scheme}` in a dragonfly of {} groups; allowed: at most {MOST_GROUPS} groups",
+            Some(scheme) if groups.count > MAX_GROUPS => Err(SwitchingError(format!(
+                "switches with `{scheme}` in a dragonfly of {} groups; allowed: at most {MAX_GROUPS} groups",
                 groups.count
             ))),
             _ => Ok(()),
@@ -155,7 +155,7 @@ enum Destination {
 }
 
 /// Ways from a switch toward a leaf.
-pub(crate) struct Ways<'a> {
+pub(crate) struct LeafPaths<'a> {
     /// Ports of a switch on shortest paths to the leaf.
     pub(crate) next: &'a dyn Fn(usize) -> Vec<u32>,
     /// End of a port's cable, and its rate in bits per second.
@@ -169,22 +169,22 @@ impl Plan {
         salts: &[u32],
         switching: &Switching,
         groups: Groups,
-        places: &Places,
+        locations: &Locations,
     ) -> Self {
         let schemes: Vec<Scheme> = tiers.tier.iter().map(|tier| switching.scheme(*tier)).collect();
         let layouts: Vec<Layout> = schemes.iter().map(|scheme| scheme.layout()).collect();
         // Word 0 is unused.
         let mut words = vec![0];
-        let size = places.size();
-        let remembers = schemes.iter().any(|scheme| scheme.remembers());
-        let ways = if remembers { places.ways(&tiers) } else { Vec::new() };
-        let shared = if remembers { places.lay_out(&ways, &size, &mut words) } else { SwitchConfig::default() };
+        let size = locations.size();
+        let uses_trail = schemes.iter().any(|scheme| scheme.uses_trail());
+        let up_ports = if uses_trail { locations.uplinks(&tiers) } else { Vec::new() };
+        let shared = if uses_trail { locations.lay_out(&up_ports, &size, &mut words) } else { SwitchConfig::default() };
         let config = |(switch, scheme): (usize, &Scheme)| {
             let memory = words.len() as u32;
             words.resize(words.len() + scheme.words(&size) as usize, 0);
             if let Some(base) = scheme.reunion_base() {
                 let first = (memory + base.words(&size)) as usize;
-                switching.reunion.words(&ways[switch]).for_each(|(place, word)| words[first + place as usize] = word);
+                switching.reunion.words(&up_ports[switch]).for_each(|(at, word)| words[first + at as usize] = word);
             }
             let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
             let (resume_packets, flowcut, group) =
@@ -192,16 +192,16 @@ impl Plan {
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
             let offset = switching.hash_offset(tiers.tier[switch]);
             let config = SwitchConfig::new(salts[switch], *scheme).hashed_by(switching.hash, hash_seed, offset);
-            let leaf = if remembers { places.leaf(switch) } else { 0 };
+            let leaf = if uses_trail { locations.leaf(switch) } else { 0 };
             let config = SwitchConfig { gap_ps, memory, groups, group, resume_packets, flowcut, leaf, ..config };
-            let SwitchConfig { remembers, hosts, leaves, uplinks, .. } = shared;
-            SwitchConfig { remembers, hosts, leaves, uplinks, ..config }
+            let SwitchConfig { uses_trail, hosts, leaves, uplinks, .. } = shared;
+            SwitchConfig { uses_trail, hosts, leaves, uplinks, ..config }
         };
         let switches = schemes.iter().enumerate().map(config).collect();
         let state = |(switch, scheme): (usize, &Scheme)| {
-            let leaf = places.leaf(switch) < size.leaves;
-            let rtts_ps = if leaf { places.base_rtts_ps(switch, schemes.len()) } else { Vec::new() };
-            scheme.holds().then(|| State::new(switching.conweave, ways[switch].clone(), rtts_ps))
+            let leaf = locations.leaf(switch) < size.leaves;
+            let rtts_ps = if leaf { locations.base_rtts_ps(switch, schemes.len()) } else { Vec::new() };
+            scheme.holds().then(|| State::new(switching.conweave, up_ports[switch].clone(), rtts_ps))
         };
         let holds = schemes.iter().any(|scheme| scheme.holds());
         let states = if holds { schemes.iter().enumerate().map(state).collect() } else { Vec::new() };
@@ -215,15 +215,15 @@ impl Plan {
 
     /// Whether a group of `switch` depends only on its ports, not on the leaf.
     pub(crate) fn goes_by_ports(&self, switch: usize) -> bool {
-        let Layout { ways, resilient, weighted, pointers, .. } = self.layouts[switch];
-        !(ways && self.switches[switch].groups.exist() || resilient || weighted || pointers == Pointers::Destination)
+        let Layout { hops, resilient, weighted, pointers, .. } = self.layouts[switch];
+        !(hops && self.switches[switch].groups.exist() || resilient || weighted || pointers == Pointers::Destination)
     }
 
     /// Returns the group of `switch` toward the hosts of another switch `leaf`.
-    pub(crate) fn group(&mut self, switch: usize, leaf: usize, ways: &Ways<'_>) -> Group {
+    pub(crate) fn group(&mut self, switch: usize, leaf: usize, paths: &LeafPaths<'_>) -> Group {
         let layout = self.layouts[switch];
-        let ports = (ways.next)(switch);
-        let hops = if layout.ways && self.switches[switch].groups.exist() { hops(switch, leaf, ways) } else { 0 };
+        let ports = (paths.next)(switch);
+        let hops = if layout.hops && self.switches[switch].groups.exist() { hops(switch, leaf, paths) } else { 0 };
         if ports.len() < 2 {
             let first = self.run(None, &ports, 1);
             return Group { first, count: ports.len() as u16, orders: 1, hops, pointer: 0 };
@@ -232,7 +232,7 @@ impl Plan {
             return self.resilient(switch, leaf, &ports);
         }
         let pointer = self.pointer(switch, leaf, &layout, &ports);
-        let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, ways)) } else { ports };
+        let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, paths)) } else { ports };
         let shuffle = match layout.pointers {
             _ if !layout.shuffled => None,
             //= docs/specs/switching.md#SWC-8 OFAN's pointers
@@ -302,15 +302,15 @@ impl Plan {
 
     /// Returns the sum of the bottleneck rates of all paths to `leaf` over each port.
     //= docs/specs/switching.md#SWC-4 weights
-    fn weights(&mut self, ports: &[u32], leaf: usize, ways: &Ways<'_>) -> Vec<u64> {
+    fn weights(&mut self, ports: &[u32], leaf: usize, paths: &LeafPaths<'_>) -> Vec<u64> {
         let weight = |port: &u32| {
-            let (end, bps) = (ways.port)(*port);
-            self.capacity(end, leaf, bps, ways)
+            let (end, bps) = (paths.port)(*port);
+            self.capacity(end, leaf, bps, paths)
         };
         reduced(ports.iter().map(weight).collect())
     }
 
-    fn capacity(&mut self, end: Node, leaf: usize, least_bps: u64, ways: &Ways<'_>) -> u64 {
+    fn capacity(&mut self, end: Node, leaf: usize, least_bps: u64, paths: &LeafPaths<'_>) -> u64 {
         let Some(switch) = end.switch() else { return least_bps };
         if switch == leaf {
             return least_bps;
@@ -319,9 +319,9 @@ impl Plan {
             return *known;
         }
         let mut sum = 0;
-        for port in (ways.next)(switch) {
-            let (end, bps) = (ways.port)(port);
-            sum += self.capacity(end, leaf, least_bps.min(bps), ways);
+        for port in (paths.next)(switch) {
+            let (end, bps) = (paths.port)(port);
+            sum += self.capacity(end, leaf, least_bps.min(bps), paths);
         }
         self.capacities.insert((switch, leaf, least_bps), sum);
         sum
@@ -329,8 +329,8 @@ impl Plan {
 }
 
 /// Number of links of a shortest path to the switch `leaf`.
-fn hops(switch: usize, leaf: usize, ways: &Ways<'_>) -> u8 {
-    let further = |at: &usize| (ways.port)(*(ways.next)(*at).first()?).0.switch().filter(|_| *at != leaf);
+fn hops(switch: usize, leaf: usize, paths: &LeafPaths<'_>) -> u8 {
+    let further = |at: &usize| (paths.port)(*(paths.next)(*at).first()?).0.switch().filter(|_| *at != leaf);
     // Terminates, as every link leads nearer.
     std::iter::successors(Some(switch), further).skip(1).count().min(usize::from(u8::MAX)) as u8
 }
@@ -338,7 +338,7 @@ fn hops(switch: usize, leaf: usize, ways: &Ways<'_>) -> u8 {
 /// Distributes the places equally among `ports`; each keeps as many of its own as possible.
 //= docs/specs/switching.md#SWC-27 resilient groups
 fn levelled(before: &[u32], ports: &[u32]) -> Vec<u32> {
-    let count = before.len().max(ports.len()).max(MOST_PLACES as usize);
+    let count = before.len().max(ports.len()).max(MAX_PLACES as usize);
     let mut most_first = ports.to_vec();
     most_first.sort_by_key(|port| Reverse(before.iter().filter(|known| *known == port).count()));
     let share = |(rank, port): (usize, &u32)| (*port, (count + ports.len() - 1 - rank) / ports.len());
@@ -355,17 +355,17 @@ fn levelled(before: &[u32], ports: &[u32]) -> Vec<u32> {
 }
 
 /// Maximum places of a weighted group, and number of places of a resilient one.
-const MOST_PLACES: u64 = 1_024;
+const MAX_PLACES: u64 = 1_024;
 
-/// Divides by the greatest common divisor, and scales to at most [`MOST_PLACES`] or one per port.
+/// Divides by the greatest common divisor, and scales to at most [`MAX_PLACES`] or one per port.
 fn reduced(mut weights: Vec<u64>) -> Vec<u64> {
     let sum: u64 = weights.iter().sum();
     let divisor = weights.iter().fold(0, |a, b| gcd(a, *b)).max(1);
-    if sum / divisor <= MOST_PLACES {
+    if sum / divisor <= MAX_PLACES {
         weights.iter_mut().for_each(|weight| *weight /= divisor);
         return weights;
     }
-    let scaled = |weight: u64| (u128::from(weight) * u128::from(MOST_PLACES) / u128::from(sum)) as u64;
+    let scaled = |weight: u64| (u128::from(weight) * u128::from(MAX_PLACES) / u128::from(sum)) as u64;
     weights.iter_mut().for_each(|weight| *weight = scaled(*weight).max(1));
     weights
 }

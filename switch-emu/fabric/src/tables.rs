@@ -2,12 +2,12 @@
 
 use crate::fabric::{Fabric, Port};
 use crate::node::Node;
-use crate::switching::{Places, Plan, Ways};
+use crate::switching::{LeafPaths, Locations, Plan};
 use crate::{Scheme, Switching, Tiers, reunion};
-use spray_pipeline::bins::Scale;
+use spray_pipeline::bins::BinScale;
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::MOST_IN_KERNEL;
+use spray_pipeline::scheme::MAX_IN_KERNEL;
 use std::net::Ipv6Addr;
 
 /// Default size of a full frame: 3,000 bytes of payload and headers. Determines queue slots.
@@ -30,13 +30,13 @@ pub struct ChassisSpec<'a> {
     /// See [`Globals::hop_by_hop`].
     pub hop_by_hop: bool,
     /// Scale of the ports' time series.
-    pub bins: Scale,
+    pub bins: BinScale,
 }
 
 impl<'a> ChassisSpec<'a> {
     /// Returns a chassis that emulates the whole fabric.
     pub fn whole(fabric: &'a Fabric) -> Self {
-        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES, hop_by_hop: false, bins: Scale::default() }
+        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES, hop_by_hop: false, bins: BinScale::default() }
     }
 
     /// Whether a switch is in this chassis.
@@ -97,7 +97,7 @@ impl Tables {
         let fabric = spec.fabric;
         check(fabric)?;
         //= docs/specs/switching.md#SWC-2a notes between switches
-        if spec.switch.is_some() && fabric.switching.remembers() {
+        if spec.switch.is_some() && fabric.switching.uses_trail() {
             let scheme = &fabric.switching;
             return Err(TablesError(format!("`{scheme}` in a chassis of one switch; allowed: one of all switches")));
         }
@@ -119,10 +119,10 @@ impl Tables {
         let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
         let ports = fabric.ports.iter().map(|port| Some((port.switch, port.to))).collect();
         let latencies_ps = fabric.ports.iter().map(|port| port.latency_ps).collect();
-        let places = Places::new(leaf_of.clone(), ports, latencies_ps);
+        let places = Locations::new(leaf_of.clone(), ports, latencies_ps);
         // A chassis creates no frames.
         //= docs/specs/reunion.md#REU-18 piggybacked notifications
-        let reunion = reunion::Settings { ride: true, ..fabric.switching.reunion };
+        let reunion = reunion::Settings { piggyback: true, ..fabric.switching.reunion };
         let switching = Switching { reunion, ..fabric.switching.clone() };
         let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &switching, fabric.groups, &places);
         let port = |port: u32| {
@@ -134,7 +134,7 @@ impl Tables {
             for switch in 0..epoch.groups.len() {
                 for (host, leaf) in leaf_of.iter().enumerate() {
                     let next = |switch: usize| epoch.groups[switch][host].iter().map(|port| *port as u32).collect();
-                    self.groups.push(plan.group(switch, *leaf, &Ways { next: &next, port: &port }));
+                    self.groups.push(plan.group(switch, *leaf, &LeafPaths { next: &next, port: &port }));
                 }
             }
         }
@@ -149,8 +149,8 @@ fn check_groups(tables: &Tables) -> Result<(), TablesError> {
     for (group, switch) in tables.groups.chunks(hosts.max(1) as usize).zip((0..switches as usize).cycle()) {
         let most = group.iter().map(|group| group.count).max().unwrap_or(0);
         let scheme = Scheme::from_number(tables.switches[switch].scheme);
-        if scheme.looks_at_queues() && u32::from(most) > MOST_IN_KERNEL {
-            let message = format!("a group of {most} ports, at most {MOST_IN_KERNEL} are possible with `{scheme}`");
+        if scheme.looks_at_queues() && u32::from(most) > MAX_IN_KERNEL {
+            let message = format!("a group of {most} ports, at most {MAX_IN_KERNEL} are possible with `{scheme}`");
             return Err(TablesError(message));
         }
     }

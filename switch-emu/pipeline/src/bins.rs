@@ -2,7 +2,7 @@
 //!
 //! The number of cells does not depend on the run: a cell for the time before 0, then
 //! `2^first_log2` bins, then half as many of twice the width, and so on, [`LEVELS`] times. A cell's
-//! number follows from the time. Readers merge shorter bins to the longest width: [`Scale::place`].
+//! number follows from the time. Readers merge shorter bins to the longest: [`BinScale::place`].
 
 use crate::counters::counter_words;
 use crate::word::Word;
@@ -42,17 +42,17 @@ impl Bin {
 
 /// What a port did with a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Crossing {
+pub struct Transit {
     /// Arrival of the frame.
-    pub came_ps: u64,
+    pub arrived_ps: u64,
     /// Departure of its last bit, behind both classes.
-    pub left_ps: u64,
+    pub departed_ps: u64,
     /// Queued bytes of both classes, its own included; 0 if it was not queued.
     pub waiting: u32,
     /// Bytes sent; 0 if none, or if [`Cells::left`] counts them later.
     pub bytes: u32,
     /// Flags: [`MARKED`], [`TRIMMED`], [`LOST`].
-    pub became: u32,
+    pub flags: u32,
 }
 
 /// The port marked the frame.
@@ -62,17 +62,17 @@ pub const TRIMMED: u32 = 2;
 /// It was dropped.
 pub const LOST: u32 = 4;
 
-impl Crossing {
+impl Transit {
     /// A frame that arrived at `t_ps`, without flags.
     pub const fn at(t_ps: u64) -> Self {
-        Self { came_ps: t_ps, left_ps: 0, waiting: 0, bytes: 0, became: 0 }
+        Self { arrived_ps: t_ps, departed_ps: 0, waiting: 0, bytes: 0, flags: 0 }
     }
 }
 
 /// The bins' start, width and number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scale {
+pub struct BinScale {
     /// Start of the first bin.
     pub begin_ps: u64,
     /// Width of the first bins; 0: the series is off.
@@ -81,7 +81,7 @@ pub struct Scale {
     pub first_log2: u64,
 }
 
-impl Scale {
+impl BinScale {
     /// Creates bins of `asked_ps`, or a power of two times that, that cover `span_ps`. All `series`
     /// take at most `bytes`, but at least 5,432 and at most 86,072 bytes each.
     pub fn new(begin_ps: u64, asked_ps: u64, span_ps: u64, series: usize, bytes: usize) -> Self {
@@ -147,18 +147,18 @@ pub trait Cells {
     /// The counters' type.
     type Word: Word;
     /// The bins.
-    fn scale(&self) -> &Scale;
+    fn scale(&self) -> &BinScale;
     /// Returns a cell.
     fn bin(&self, cell: u32) -> Option<&Bin<Self::Word>>;
 
     /// Counts a frame: its queue in the bin of its arrival, its bytes in that of its departure.
     #[inline(always)]
-    fn crossed(&self, crossing: &Crossing) {
-        if let Some(bin) = self.bin(self.scale().cell(crossing.came_ps)) {
-            bin.count(crossing);
+    fn record(&self, transit: &Transit) {
+        if let Some(bin) = self.bin(self.scale().cell(transit.arrived_ps)) {
+            bin.count(transit);
         }
-        if crossing.bytes > 0 {
-            self.left(crossing.left_ps, crossing.bytes);
+        if transit.bytes > 0 {
+            self.left(transit.departed_ps, transit.bytes);
         }
     }
 
@@ -173,9 +173,9 @@ pub trait Cells {
 
 impl<W: Word> Bin<W> {
     #[inline(always)]
-    fn count(&self, crossing: &Crossing) {
-        if crossing.waiting > 0 {
-            let waiting = u64::from(crossing.waiting);
+    fn count(&self, transit: &Transit) {
+        if transit.waiting > 0 {
+            let waiting = u64::from(transit.waiting);
             if self.queue_max.load() < waiting {
                 self.queue_max.store(waiting);
             }
@@ -183,7 +183,7 @@ impl<W: Word> Bin<W> {
             self.queued.add(1);
         }
         for (what, count) in [(MARKED, &self.marks), (TRIMMED, &self.trims), (LOST, &self.drops)] {
-            if crossing.became & what != 0 {
+            if transit.flags & what != 0 {
                 count.add(1);
             }
         }

@@ -1,6 +1,6 @@
 //! The configuration of a chassis, with the same layout in the kernel's maps and in memory.
 
-use crate::bins::Scale;
+use crate::bins::BinScale;
 use crate::link::{LinkChange, LinkState, PortState};
 pub use crate::units::{NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
 use spray_wire::{DSCP_TRIMMED, DSCP_TRIMMED_LAST};
@@ -40,7 +40,7 @@ pub struct Globals {
     /// 1 = an emulated frame returns to its host before each further switch; 0 = it does not.
     pub hop_by_hop: u64,
     /// The bins of each port.
-    pub bins: Scale,
+    pub bins: BinScale,
 }
 
 impl Globals {
@@ -139,7 +139,7 @@ pub struct PortSettings<const STATES: usize> {
     pub mark_min: u32,
     /// A slot lasts `1 << slot_shift` picoseconds.
     pub slot_shift: u16,
-    /// 1 = frames are marked at departure, not by [`PortConfig::cross`].
+    /// 1 = frames are marked at departure, not by [`PortConfig::transmit`].
     pub mark_departing: u8,
     /// 1 = frames are counted in the port's bins.
     pub counts: u8,

@@ -1,8 +1,7 @@
 //! The fields that a switch hashes, and the hash function.
 //!
 //! A digest is computed where a frame enters a chassis. Each switch adds its seed, and takes a
-//! place in its group: [`place`]. CRCs and XOR are linear: a seed adds the same bits to each
-//! digest.
+//! place in its group: [`place`]. CRCs and XOR are linear: a seed adds the same bits to all.
 
 use crate::hash::{self, mix, pick};
 

@@ -32,8 +32,8 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     }
     let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
     let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
-    port.cross(frame, port::random(frame, number, globals.seed), queues, counters, |frame, crossing| {
-        tables.note(frame.port, crossing);
+    port.transmit(frame, port::random(frame, number, globals.seed), queues, counters, |frame, transit| {
+        tables.note(frame.port, transit);
     })
 }
 
@@ -51,14 +51,14 @@ pub fn enter<T: Tables>(tables: &T, frame: &mut Frame) -> Result<(), Cause> {
         return Err(Cause::Ttl);
     }
     let random = port::random(frame, number, globals.seed);
-    port.pass(frame, random, port.limit, queues, counters, |_, _| {})
+    port.transmit_without_ttl(frame, random, port.limit, queues, counters, |_, _| {})
 }
 
 /// The egress port of a frame at its present switch, and its detour.
 #[inline(always)]
 fn next<T: Tables>(tables: &T, globals: &Globals, frame: &Frame, host: u32) -> Option<(u32, u8)> {
     let switch = tables.switch(frame.switch)?;
-    if Scheme::from_number(switch.scheme).remembers() {
+    if Scheme::from_number(switch.scheme).uses_trail() {
         return Some((frame.port, frame.detour));
     }
     let choice = choose(&View { tables, globals }, &Arrival::of(frame, host))?;

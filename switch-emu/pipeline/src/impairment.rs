@@ -1,7 +1,7 @@
 //! Impairments of a link in a deployed fabric, as Linux's `netem` has: delay, jitter, reordering,
 //! corruption, duplication. The XDP program draws, and the delaying process applies them.
 
-use crate::deployment::{CORRUPTED, DELAYED, TWICE};
+use crate::deployment::{CORRUPTED, DELAYED, DUPLICATED};
 
 /// The impairments of a link. All 0: none.
 #[repr(C)]
@@ -27,8 +27,8 @@ pub struct Impairment {
 pub struct Impaired {
     /// Additional delay, in ns.
     pub late_ns: u64,
-    /// As [`Ticket::effects`](crate::deployment::Ticket::effects).
-    pub effects: u32,
+    /// As [`DelayHeader::flags`](crate::deployment::DelayHeader::flags).
+    pub flags: u32,
     /// Padding, 0.
     pub unused: u32,
 }
@@ -46,14 +46,14 @@ impl Impairment {
     pub fn add_to(&self, frame: &mut Impaired, random: impl Fn() -> u32) {
         let hits = |ppm: u32| random() % 1_000_000 < ppm;
         // Overtaking frames pass the delay queue too, without delay: one process sends all.
-        frame.effects |= DELAYED;
+        frame.flags |= DELAYED;
         if !hits(self.reorder_ppm) {
             let jitter_ns = u64::from(self.jitter_ns);
             let varied_ns = self.delay_ns + u64::from(random()) * (2 * jitter_ns + 1) / (1 << 32);
             frame.late_ns += varied_ns.saturating_sub(jitter_ns);
         }
-        frame.effects |= if hits(self.corrupt_ppm) { CORRUPTED } else { 0 };
-        frame.effects |= if hits(self.duplicate_ppm) { TWICE } else { 0 };
+        frame.flags |= if hits(self.corrupt_ppm) { CORRUPTED } else { 0 };
+        frame.flags |= if hits(self.duplicate_ppm) { DUPLICATED } else { 0 };
     }
 }
 
@@ -107,9 +107,9 @@ mod tests {
         let frames = frames(link);
         let share = |is: &dyn Fn(&Impaired) -> bool| frames.iter().filter(|frame| is(frame)).count() as f64 / 1e5;
         assert!((share(&|frame| frame.late_ns == 0) - 0.25).abs() < 0.01);
-        assert!((share(&|frame| frame.effects & CORRUPTED != 0) - 0.1).abs() < 0.01);
-        assert!((share(&|frame| frame.effects & TWICE != 0) - 0.5).abs() < 0.01);
-        assert!((share(&|frame| frame.effects == CORRUPTED | TWICE | DELAYED) - 0.05).abs() < 0.01);
-        assert!(frames.iter().all(|frame| frame.effects & DELAYED != 0 && [0, 1_000].contains(&frame.late_ns)));
+        assert!((share(&|frame| frame.flags & CORRUPTED != 0) - 0.1).abs() < 0.01);
+        assert!((share(&|frame| frame.flags & DUPLICATED != 0) - 0.5).abs() < 0.01);
+        assert!((share(&|frame| frame.flags == CORRUPTED | DUPLICATED | DELAYED) - 0.05).abs() < 0.01);
+        assert!(frames.iter().all(|frame| frame.flags & DELAYED != 0 && [0, 1_000].contains(&frame.late_ns)));
     }
 }

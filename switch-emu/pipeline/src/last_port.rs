@@ -1,6 +1,6 @@
 //! The last port of a path, run by the host behind it, which has all its frames in order.
 
-use crate::bins::Crossing;
+use crate::bins::Transit;
 use crate::config::{NEVER, PortConfig};
 use crate::counters::PortCounters;
 use crate::fifo::PortFifos;
@@ -46,12 +46,12 @@ impl<W: Word + Default> LastPort<W> {
         self.config.latency_ps
     }
 
-    /// Moves a frame through the port and writes its changes; `note` receives each crossing. Frames
+    /// Moves a frame through the port and writes its changes; `note` receives each transit. Frames
     /// must arrive in the order of their virtual times.
     ///
     /// A frame that no switch would forward is unchanged and due at once: the host handles it.
     //= docs/specs/virtual-queue.md#VQ-13 the host emulates the last port
-    pub fn deliver(&self, packet: &mut (impl Shimmed + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
+    pub fn deliver(&self, packet: &mut (impl Shimmed + ?Sized), note: impl Fn(&Transit)) -> Result<Delivery, Cause> {
         let unknown = Ok(Delivery { due_ps: 0, len: packet.bytes() });
         let Some((head, mut inner)) = packet.split() else { return unknown };
         let Some(shim) = Shim::read(head) else { return unknown };
@@ -59,7 +59,7 @@ impl<W: Word + Default> LastPort<W> {
         let mut frame = Frame::new(&headers, shim, || self.newest_ps.load());
         self.arrive(&mut frame);
         let random = port::random(&frame, self.number, self.seed);
-        self.config.cross(&mut frame, random, &self.queues, &self.counters, |_, crossing| note(crossing))?;
+        self.config.transmit(&mut frame, random, &self.queues, &self.counters, |_, transit| note(transit))?;
         let trimmed_len = frame.write(&mut inner, headers.v6, false).ok_or(Cause::Malformed)?;
         frame.shim().write(head);
         let len = if trimmed_len == 0 { headers.bytes } else { trimmed_len };

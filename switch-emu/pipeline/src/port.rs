@@ -1,13 +1,13 @@
 //! One egress port: link state, queue, marking, trimming, departure.
 
-use crate::bins::{Crossing, LOST, MARKED, TRIMMED};
+use crate::bins::{LOST, MARKED, TRIMMED, Transit};
 use crate::config::PortSettings;
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
 use crate::link::{FLAG_OUT, FLAG_UP, PortState, Share};
 use crate::queue::{Backlog, ClassQueues, Drain};
-use crate::scheme::Waiting;
+use crate::scheme::QueueState;
 use crate::verdict::Cause;
 use crate::word::Word;
 
@@ -21,8 +21,8 @@ struct Arrival {
     random: u32,
     /// In bytes of data.
     limit: u32,
-    /// Flags of a [`Crossing`] so far.
-    became: u32,
+    /// Flags of a [`Transit`] so far.
+    flags: u32,
 }
 
 impl<const STATES: usize> PortSettings<STATES> {
@@ -55,67 +55,67 @@ impl<const STATES: usize> PortSettings<STATES> {
 
     /// Returns the queue that a frame arriving at `t_ps` finds.
     #[inline(always)]
-    pub fn waiting<Q: Backlog>(&self, t_ps: u64, queues: &ClassQueues<Q>) -> Waiting {
+    pub fn queue_state<Q: Backlog>(&self, t_ps: u64, queues: &ClassQueues<Q>) -> QueueState {
         let Present { drain, state: _ } = self.present(t_ps);
-        Waiting { bytes: queues.total.peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
+        QueueState { bytes: queues.total.peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
-    /// Moves a frame to the far end of the port's link. `note` receives the crossing.
+    /// Moves a frame to the far end of the port's link. `note` receives the transit.
     #[inline(always)]
-    pub fn cross<Q: Backlog, C: Word>(
+    pub fn transmit<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
-        note: impl Fn(&Frame, &Crossing),
+        note: impl Fn(&Frame, &Transit),
     ) -> Result<(), Cause> {
-        self.cross_within(frame, random, self.limit, queues, counters, note)
+        self.transmit_within(frame, random, self.limit, queues, counters, note)
     }
 
-    /// Moves a frame as [`PortSettings::cross`], with a data limit of `limit` bytes.
+    /// Moves a frame as [`PortSettings::transmit`], with a data limit of `limit` bytes.
     #[inline(always)]
-    pub fn cross_within<Q: Backlog, C: Word>(
+    pub fn transmit_within<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         limit: u32,
         queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
-        note: impl Fn(&Frame, &Crossing),
+        note: impl Fn(&Frame, &Transit),
     ) -> Result<(), Cause> {
         //= docs/specs/switch.md#SW-3 ttl at every port
         if frame.ttl <= 1 {
             counters.drops_ttl.add(1);
-            self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Transit { flags: LOST, ..Transit::at(frame.time_ps) }, &note);
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
-        self.pass(frame, random, limit, queues, counters, note)
+        self.transmit_without_ttl(frame, random, limit, queues, counters, note)
     }
 
-    /// Moves a frame as [`PortSettings::cross_within`], without its TTL: over a host's own link.
+    /// Moves a frame as [`PortSettings::transmit_within`], without its TTL: over a host's own link.
     #[inline(always)]
-    pub fn pass<Q: Backlog, C: Word>(
+    pub fn transmit_without_ttl<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         limit: u32,
         queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
-        note: impl Fn(&Frame, &Crossing),
+        note: impl Fn(&Frame, &Transit),
     ) -> Result<(), Cause> {
         // Destructured: fields beside `drain`, passed by address, would occupy the small stack.
         let Present { drain, state } = self.present(frame.time_ps);
         if let Err(cause) = state.check(frame.time_ps, frame.is_trimmable(), counters) {
-            self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Transit { flags: LOST, ..Transit::at(frame.time_ps) }, &note);
             return Err(cause);
         }
-        let became = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
-        let (delay_ps, became) =
-            self.enqueue(frame, Arrival { random: random as u32, limit, became }, &drain, queues, counters, note)?;
+        let flags = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
+        let (delay_ps, flags) =
+            self.enqueue(frame, Arrival { random: random as u32, limit, flags }, &drain, queues, counters, note)?;
         // After the queue, as a lost frame has used the link too.
-        if became & LOST != 0 {
+        if flags & LOST != 0 {
             counters.link_drop(&counters.drops_random, frame.time_ps, frame.is_trimmable());
             return Err(Cause::Random);
         }
@@ -127,7 +127,7 @@ impl<const STATES: usize> PortSettings<STATES> {
 
     /// Moves a frame over the link alone, queued by other rules: a host's own link.
     #[inline(always)]
-    pub fn carry<C: Word>(
+    pub fn traverse_link<C: Word>(
         &self,
         t_ps: u64,
         len: u32,
@@ -147,16 +147,16 @@ impl<const STATES: usize> PortSettings<STATES> {
     }
 
     /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags
-    /// of its crossing, which `note` receives.
+    /// of its transit, which `note` receives.
     #[inline(always)]
     fn enqueue<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
-        Arrival { random, limit, mut became }: Arrival,
+        Arrival { random, limit, mut flags }: Arrival,
         drain: &Drain,
         queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
-        note: impl Fn(&Frame, &Crossing),
+        note: impl Fn(&Frame, &Transit),
     ) -> Result<(u64, u32), Cause> {
         let control = queues.control.locate(frame.time_ps, drain);
         let total = queues.total.locate(frame.time_ps, drain);
@@ -168,38 +168,38 @@ impl<const STATES: usize> PortSettings<STATES> {
             let waiting = queues.total.bytes(&total, drain).saturating_sub(queues.control.bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(limit) {
                 room = self.trim(frame, counters);
-                became |= if room.is_ok() { TRIMMED } else { 0 };
+                flags |= if room.is_ok() { TRIMMED } else { 0 };
             } else if self.mark_departing == 0 && self.mark(&mut frame.ecn, waiting, random, counters) {
-                became |= MARKED;
+                flags |= MARKED;
             }
         }
         if frame.control {
             room = self.admit_control(frame, drain, queues, &control, counters);
         }
         if let Err(cause) = room {
-            self.report(frame, &Crossing { became: became | LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Transit { flags: flags | LOST, ..Transit::at(frame.time_ps) }, &note);
             return Err(cause);
         }
         queues.total.push(&total, frame.len, drain);
         let (delay_ps, own_ps) = (queues.total.delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
         let ahead = queues.total.bytes(&total, drain);
         counters.queued(ahead, frame.len, delay_ps, own_ps);
-        let crossing = Crossing {
-            left_ps: frame.time_ps.wrapping_add(delay_ps),
+        let transit = Transit {
+            departed_ps: frame.time_ps.wrapping_add(delay_ps),
             waiting: (ahead as u32).saturating_add(frame.len),
-            bytes: if became & LOST != 0 { 0 } else { frame.len },
-            became,
-            came_ps: frame.time_ps,
+            bytes: if flags & LOST != 0 { 0 } else { frame.len },
+            flags,
+            arrived_ps: frame.time_ps,
         };
         let own_class_ps = if frame.control { queues.control.delay_ps(&control, frame.len, drain) } else { delay_ps };
-        self.report(frame, &crossing, &note);
-        Ok((own_class_ps, became))
+        self.report(frame, &transit, &note);
+        Ok((own_class_ps, flags))
     }
 
     #[inline(always)]
-    fn report(&self, frame: &Frame, crossing: &Crossing, note: impl Fn(&Frame, &Crossing)) {
+    fn report(&self, frame: &Frame, transit: &Transit, note: impl Fn(&Frame, &Transit)) {
         if self.counts != 0 {
-            note(frame, crossing);
+            note(frame, transit);
         }
     }
 

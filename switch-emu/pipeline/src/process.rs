@@ -5,7 +5,7 @@ use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
 
 use crate::config::{HOST, MAX_HOPS};
 use crate::counters::ChassisCounters;
-use crate::deployment::{KERNEL, NOBODY};
+use crate::deployment::{KERNEL, NO_HOST};
 use crate::frame::{self, Frame};
 use crate::scheme::{NO_PORT, Scheme};
 use crate::shim::{Shim, Shimmed, with_shim};
@@ -103,7 +103,7 @@ pub fn process_any<T: Stages>(
             None => return (pass(chassis), 0),
         },
     };
-    if tables.host(&headers.destination).unwrap_or(NOBODY) >= KERNEL {
+    if tables.host(&headers.destination).unwrap_or(NO_HOST) >= KERNEL {
         return (pass(chassis), 0);
     }
     let (verdict, after) = carry(tables, packet, &headers, Shim::default(), How { foreign, routed }, entry, now_ps);
@@ -134,7 +134,7 @@ fn carry<T: Stages>(
     let Some(chassis) = tables.chassis() else { return (Verdict::Pass, shim) };
     // Before the frame, as the kernel's stack has no room for both. A number, not an `Option`,
     // whose unwritten payload the verifier would reject.
-    let host = tables.host(&headers.destination).unwrap_or(NOBODY);
+    let host = tables.host(&headers.destination).unwrap_or(NO_HOST);
     let mut frame = Frame::new(headers, shim, now_ps);
     if !how.routed {
         frame.ttl = u8::MAX;
@@ -142,7 +142,7 @@ fn carry<T: Stages>(
     // The origin, in the frame itself: the kernel's small stack has no room for more.
     (frame.switch, frame.port) = entry();
     //= docs/specs/switching.md#SWC-23 hash input
-    let mut remembers = false;
+    let mut uses_trail = false;
     if let Some(switch) = tables.switch(frame.switch) {
         let key = frame::key(headers);
         frame.flow = tables.digest(switch.hash, &key);
@@ -151,17 +151,17 @@ fn carry<T: Stages>(
                 chassis.no_route.add(1);
                 return (Verdict::Drop(Cause::NoRoute), shim);
             }
-            remembers = true;
-        } else if switch.remembers != 0
+            uses_trail = true;
+        } else if switch.uses_trail != 0
             && let Some(trail) = tables.trail()
         {
             let fields =
                 if how.foreign { PacketFields::default() } else { switch_view::packet_fields(packet, headers.v6) };
             trail.begin(frame.switch, matches!(headers.dscp, DSCP_CONTROL | DSCP_PAUSE), &key, &fields);
-            remembers = true;
+            uses_trail = true;
         }
     }
-    let outcome = if host == NOBODY { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, remembers) };
+    let outcome = if host == NO_HOST { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, uses_trail) };
     match outcome {
         Ok(port) => {
             if !how.routed {
@@ -172,7 +172,7 @@ fn carry<T: Stages>(
                 return (Verdict::Drop(Cause::Malformed), shim);
             };
             if shim.virtual_time_ps != 0 && frame.switch < HOST {
-                let trail = if remembers { tables.store_trail() } else { Some(0) };
+                let trail = if uses_trail { tables.store_trail() } else { Some(0) };
                 let Some(trail) = trail else {
                     chassis.no_route.add(1);
                     return (Verdict::Drop(Cause::NoRoute), shim);
@@ -198,13 +198,13 @@ fn carry<T: Stages>(
 //= docs/specs/switch.md#SW-2 a chassis of switches
 //= docs/specs/switch.md#SW-32 hop by hop
 #[inline(always)]
-fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<u32, Cause> {
+fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, uses_trail: bool) -> Result<u32, Cause> {
     if frame.port != NO_PORT {
         tables.enter(frame)?;
     }
     let hop_by_hop = frame.emulated && tables.globals().is_some_and(|globals| globals.hop_by_hop != 0);
     for _ in 0..MAX_HOPS {
-        if remembers {
+        if uses_trail {
             find(tables, frame, host)?;
         }
         tables.cross(frame, host)?;
@@ -216,12 +216,12 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool)
     Err(Cause::HopLimit)
 }
 
-/// Sets a frame's egress port, if the scheme of its present switch remembers.
+/// Sets a frame's egress port, if the scheme of its present switch uses the trail.
 #[inline(always)]
 pub(crate) fn find<T: Stages>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
-    if Scheme::from_number(switch.scheme).remembers() {
-        frame.port = tables.recall(frame, host)?;
+    if Scheme::from_number(switch.scheme).uses_trail() {
+        frame.port = tables.route_by_trail(frame, host)?;
     }
     Ok(())
 }

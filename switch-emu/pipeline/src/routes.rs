@@ -59,8 +59,8 @@ pub struct SwitchConfig {
     pub groups: Groups,
     /// The group of this switch.
     pub group: u16,
-    /// 1 = some scheme of the fabric [remembers](Scheme::remembers); else the fields below are 0.
-    pub remembers: u32,
+    /// 1 = a scheme of the fabric [uses trails](Scheme::uses_trail); else the next fields are 0.
+    pub uses_trail: u32,
     /// Index of the words with each host's leaf number.
     pub hosts: u32,
     /// Its number among the switches with hosts; [`u32::MAX`]: it has no hosts.

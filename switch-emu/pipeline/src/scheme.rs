@@ -3,7 +3,6 @@
 //! A scheme reads the frame, its group, words of memory ([`Forwarding::word`]) and ports' queues
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
-mod calls;
 mod conga;
 #[cfg(not(target_arch = "bpf"))]
 pub mod conweave;
@@ -26,37 +25,38 @@ mod ofan;
 mod path;
 pub mod reunion;
 mod rotation;
+mod subprograms;
 
 // Files that name all schemes.
+mod by_trail;
 mod choose;
-#[cfg(not(target_arch = "bpf"))]
-mod counted;
 mod in_memory;
-mod recall;
+#[cfg(not(target_arch = "bpf"))]
+mod scheme_counters;
 mod words;
 
-pub use calls::{Calls, Look, Measure, NO_PORT, OPEN, Step};
+#[cfg(not(target_arch = "bpf"))]
+pub use by_trail::poll;
+pub use by_trail::{route_by_trail, step};
 pub use choose::choose;
 #[cfg(not(target_arch = "bpf"))]
-pub use conweave::{Expiry, Order, State};
-#[cfg(not(target_arch = "bpf"))]
-pub use counted::Counted;
+pub use conweave::{Expiry, QueueAction, State};
 #[cfg(not(target_arch = "bpf"))]
 pub use counter::Counter;
 pub use flowlet::FLOWLETS;
-pub use forwarding::{Arrival, Forwarding, PortWord, Waiting, port_words};
-pub use groups::{Groups, MOST_GROUPS};
+pub use forwarding::{Arrival, Forwarding, PortWord, QueueState, port_words};
+pub use groups::{Groups, MAX_GROUPS};
 pub use hashed::hashed;
 pub use in_memory::InMemory;
 pub use layout::{Layout, Pointers, Size};
-pub use least::{MOST_IN_KERNEL, least, score};
+pub use least::{MAX_IN_KERNEL, least, score};
 pub use list::Scheme;
 #[cfg(not(target_arch = "bpf"))]
 pub use notice::Notice;
 #[cfg(not(target_arch = "bpf"))]
-pub use recall::poll;
-pub use recall::{part, recall};
+pub use scheme_counters::SchemeCounters;
 pub use spray_wire::flowcut::Rule as FlowcutRule;
+pub use subprograms::{LoadMeasure, LoadQuery, NO_PORT, OPEN, Step, Subprograms};
 
 #[cfg(test)]
 pub(crate) mod tests;

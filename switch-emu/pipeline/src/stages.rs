@@ -3,7 +3,7 @@
 use crate::flow_hash::{FlowHash, Key};
 use crate::frame::Frame;
 use crate::hop::{cross, enter, is_last};
-use crate::scheme::recall;
+use crate::scheme::route_by_trail;
 use crate::tables::Tables;
 use crate::verdict::Cause;
 use crate::view::View;
@@ -28,10 +28,10 @@ pub trait Stages: Tables {
         enter(self, frame)
     }
 
-    /// Runs [`recall`].
+    /// Runs [`route_by_trail`].
     #[inline(always)]
-    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
-        recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
+    fn route_by_trail(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+        route_by_trail(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
     }
 
     /// Runs [`is_last`].

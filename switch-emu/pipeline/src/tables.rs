@@ -5,21 +5,21 @@ use core::cell::RefCell;
 
 use spray_wire::switch_view::Address;
 
-use crate::bins::{Bin, Cells, Crossing, Scale};
+use crate::bins::{Bin, BinScale, Cells, Transit};
 use crate::config::{Globals, PortConfig};
 use crate::counters::{ChassisCounters, PortCounters};
 use crate::queue::{PortQueues, QueueWord};
 use crate::routes::{Group, SwitchConfig};
-use crate::scheme::Calls;
 #[cfg(doc)]
 use crate::scheme::Forwarding;
 #[cfg(not(target_arch = "bpf"))]
 use crate::scheme::State;
+use crate::scheme::Subprograms;
 use crate::trail::Trail;
 use crate::word::Word;
 
 /// The tables of a chassis: maps in the kernel, vectors in memory.
-pub trait Tables: Calls + Sized {
+pub trait Tables: Subprograms + Sized {
     /// Words shared between CPUs: of queues, pointers and flowlet tables.
     type Word: QueueWord;
     /// Words of counters; may be per CPU.
@@ -64,29 +64,29 @@ pub trait Tables: Calls + Sized {
 
     /// Runs [`note`]; a separate function in the kernel, with its own stack.
     #[inline(always)]
-    fn note(&self, port: u32, crossing: &Crossing) {
-        note(self, port, crossing);
+    fn note(&self, port: u32, transit: &Transit) {
+        note(self, port, transit);
     }
 }
 
 /// Counts a frame in a port's bins.
 #[inline(always)]
-pub fn note<T: Tables>(tables: &T, port: u32, crossing: &Crossing) {
+pub fn note<T: Tables>(tables: &T, port: u32, transit: &Transit) {
     if let Some(Globals { bins, .. }) = tables.globals() {
-        PortCells { tables, scale: bins, port }.crossed(crossing);
+        PortCells { tables, scale: bins, port }.record(transit);
     }
 }
 
 struct PortCells<'a, T> {
     tables: &'a T,
-    scale: &'a Scale,
+    scale: &'a BinScale,
     port: u32,
 }
 
 impl<T: Tables> Cells for PortCells<'_, T> {
     type Word = T::Word;
     #[inline(always)]
-    fn scale(&self) -> &Scale {
+    fn scale(&self) -> &BinScale {
         self.scale
     }
     #[inline(always)]

@@ -150,7 +150,7 @@ fn a_flapping_link_is_down_at_the_start_of_each_cycle() {
         [(4_999, false), (5_000, true), (5_299, true), (5_300, false), (5_999, false), (6_000, true), (6_300, false)]
     {
         let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
-        let crossed = port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {});
+        let crossed = port.transmit(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {});
         assert_eq!(crossed.is_err(), is_out, "{t_ps}");
         assert_eq!(counters.drops_silent.get(), u64::from(is_out), "{t_ps}");
     }
@@ -167,7 +167,7 @@ fn a_port_reports_its_events_if_enabled() {
         // One frame passes, one has an expired TTL, and one does not fit into the queue.
         for (len, ttl) in [(64, 64), (64, 1), (1_000, 64)] {
             let mut frame = Frame { len, ttl, ..plain_frame(0) };
-            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| events.set(events.get() + 1));
+            let _ = port.transmit(&mut frame, u64::MAX, &queues, &counters, |_, _| events.set(events.get() + 1));
         }
         assert_eq!(events.get(), 3 * u32::from(counts));
     }
@@ -286,7 +286,7 @@ fn a_frame_that_comes_too_late_is_counted() {
     let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
     let behind = |slots: u64| (1 << 40) - (slots << port.slot_shift);
     for (t_ps, stale) in [(behind(0), 0), (behind(127), 0), (behind(128), 1), (behind(500), 2)] {
-        port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {}).unwrap();
+        port.transmit(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {}).unwrap();
         assert_eq!(counters.stale.get(), stale, "{t_ps}");
     }
 }

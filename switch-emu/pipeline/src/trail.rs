@@ -115,13 +115,13 @@ impl<W: Word> Trail<W> {
 
     /// Sets the egress port.
     #[inline(always)]
-    pub fn leaves_by(&self, port: u32) {
+    pub fn set_egress_port(&self, port: u32) {
         self.port.store(u64::from(port) + 1);
     }
 
     /// Returns the egress port of the previous switch.
     #[inline(always)]
-    pub fn came_by(&self) -> Option<u32> {
+    pub fn previous_port(&self) -> Option<u32> {
         match self.port.load() {
             0 => None,
             port => Some(port as u32 - 1),
@@ -171,12 +171,12 @@ mod tests {
         let (one, other) = (Trail::<Cell<u64>>::default(), Trail::<Cell<u64>>::default());
         let packet = PacketFields { number: 11, stamp_ps: 12, hops: 13, is_ack: true };
         one.begin(7, true, &Key { addresses: 1, ports: 2, label: 3 }, &packet);
-        assert_eq!(one.came_by(), None);
+        assert_eq!(one.previous_port(), None);
         one.note.store(5);
-        one.leaves_by(0);
+        one.set_egress_port(0);
         one.set_more([8, 9]);
         other.resume(one.words());
-        assert_eq!((other.note.load(), other.source(), other.came_by()), (5, 7, Some(0)));
+        assert_eq!((other.note.load(), other.source(), other.previous_port()), (5, 7, Some(0)));
         assert_eq!((other.number(), other.stamp(), other.hops(), other.flow()), (11, 12, 13, one.flow()));
         assert!(other.is_reply() && other.acknowledges());
         assert_eq!(other.more(), [8, 9]);

@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
 #[cfg(not(target_arch = "bpf"))]
 use crate::scheme::State;
-use crate::scheme::{Calls, Forwarding, Look, Step, Waiting};
+use crate::scheme::{Forwarding, LoadQuery, QueueState, Step, Subprograms};
 use crate::tables::Tables;
 use crate::trail::Trail;
 
@@ -58,23 +58,23 @@ impl<T: Tables> Forwarding for View<'_, T> {
         self.tables.state(switch)
     }
     #[inline(always)]
-    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
-        Some(self.tables.port(port)?.waiting(t_ps, self.tables.queues(port)?))
+    fn queue_state(&self, port: u32, t_ps: u64) -> Option<QueueState> {
+        Some(self.tables.port(port)?.queue_state(t_ps, self.tables.queues(port)?))
     }
 }
 
-impl<T: Tables> Calls for View<'_, T> {
+impl<T: Tables> Subprograms for View<'_, T> {
     #[inline(always)]
-    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
-        self.tables.part(part, frame, host, port)
+    fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
+        self.tables.step(step, frame, host, port)
     }
     #[inline(always)]
-    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
-        self.tables.least(group, t_ps, look)
+    fn least(&self, group: &Group, t_ps: u64, query: &LoadQuery) -> u32 {
+        self.tables.least(group, t_ps, query)
     }
     #[inline(always)]
-    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
-        self.tables.score(member, t_ps, look, place)
+    fn score(&self, member: u32, t_ps: u64, query: &LoadQuery, place: u32) -> u64 {
+        self.tables.score(member, t_ps, query, place)
     }
     #[inline(always)]
     fn look_up(&self, first: u32, words: u32, head: u64) -> u64 {

@@ -3,31 +3,31 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `opening` | attaches to interfaces, and opens sockets on them |
+//! | `interface_sockets` | attaches to interfaces, and opens sockets on them |
 //! | `delay_queue` | holds frames until they are due |
-//! | `expired` | ICMP time-exceeded replies |
-//! | `failures` | ordered and detected changes of links |
+//! | `time_exceeded` | ICMP time-exceeded replies |
+//! | `failures` | set and detected changes of links |
 //! | `external`, `edge`, `interface` | external interfaces and their state |
 //! | `bridge`, `fdb`, `claim` | forwarding of ARP and ND, MAC learning, and address conflicts |
 //! | `link_state`, `message` | the machines that run the other switches |
-//! | `speed` | whether the machine is fast enough |
+//! | `capacity` | whether the machine is fast enough |
 //! | `checksum` | completion of partial checksums |
 
 mod bridge;
+mod capacity;
 mod checksum;
 mod claim;
 mod delay_queue;
 mod edge;
-mod expired;
 mod external;
 mod failures;
 mod fdb;
 mod host;
 mod interface;
+mod interface_sockets;
 mod link_state;
 mod message;
-mod opening;
-mod speed;
+mod time_exceeded;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -42,15 +42,15 @@ use spray_pipeline::impairment::Impairment;
 
 use self::delay_queue::DelayQueue;
 use self::edge::Edge;
-pub use self::external::{Between, Cable};
+pub use self::external::{ExternalInterfaces, RemoteCable};
 use self::failures::Failures;
-pub use self::failures::Order;
+pub use self::failures::LinkSetting;
 pub use self::host::{DeployedHost, HostLocation};
-pub use self::interface::GivenPort;
+pub use self::interface::PortSpec;
+use self::interface_sockets::InterfaceSockets;
 pub use self::link_state::CableState;
-use self::opening::Opening;
+use crate::netns_nodes::{self, Chassis, ExternalNetns, NetnsNode};
 use crate::program::{KernelClock, SwitchProgram};
-use crate::sites::{self, Chassis, Lent, Site};
 use crate::{FabricSpec, RunError, links};
 
 /// A running fabric; dropping it removes it. Fields drop in order: sockets, programs, namespaces.
@@ -58,7 +58,7 @@ use crate::{FabricSpec, RunError, links};
 pub struct Deployment {
     delay_queue: DelayQueue,
     chassis: Vec<Chassis>,
-    sites: Vec<Site>,
+    nodes: Vec<NetnsNode>,
     /// `None` where the fabric has made its own interfaces.
     edge: Option<Edge>,
     network: Network,
@@ -70,7 +70,7 @@ pub struct Deployment {
     failures: Failures,
     clock: KernelClock,
     since_ps: u64,
-    history: Vec<Event>,
+    link_log: Vec<LinkLogEntry>,
     frame_bytes: u32,
 }
 
@@ -80,7 +80,7 @@ struct Parts {
     own: Vec<Port>,
     chassis: Vec<Chassis>,
     delay_queue: DelayQueue,
-    sites: Vec<Site>,
+    nodes: Vec<NetnsNode>,
 }
 
 /// A link, its state and its counters.
@@ -100,72 +100,72 @@ pub struct DeployedLink {
 
 /// A change of links while the fabric was up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LinkLogEntry {
     /// Time since the fabric is up, in ps.
     pub at_ps: u64,
     /// A name that matches the links, such as `leaf0->spine*`.
     pub links: String,
     /// The change.
-    pub what: LinkNews,
+    pub event: LinkLogEvent,
 }
 
 /// A change of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkNews {
-    /// By [`Deployment::order`].
-    Ordered(Vec<Order>),
+pub enum LinkLogEvent {
+    /// Set by [`Deployment::set_links`].
+    Set(Vec<LinkSetting>),
     /// The carrier is lost, or the machine at the other end is silent or not the right one.
-    Lost,
+    Down,
     /// The carrier, or the machine at the other end, is back.
-    Found,
+    Up,
     /// The host there took over an address of this host, which no longer answered probes.
-    Took(IpAddr, String),
+    AddressMoved(IpAddr, String),
     /// The host there used an address that this host keeps.
-    Claimed(IpAddr, String),
+    AddressConflict(IpAddr, String),
 }
 
 const MAX_EVENTS: usize = 10_000;
 
 impl Deployment {
-    /// Sets up the hosts, links and switches of `spec`, all links up; hosts of `lent` in the
+    /// Sets up the hosts, links and switches of `spec`, all links up; hosts of `external` in the
     /// existing namespaces. Routing sees link failures `convergence_ps` late. Needs root.
     ///
     /// # Errors
     /// [`RunError`]; everything made until then is removed.
-    pub fn new(spec: &FabricSpec<'_>, convergence_ps: u64, lent: &[Lent]) -> Result<Self, RunError> {
+    pub fn new(spec: &FabricSpec<'_>, convergence_ps: u64, external: &[ExternalNetns]) -> Result<Self, RunError> {
         let fabric = FabricSpec { events: &[], ..*spec }.compile(0)?;
-        if let Some(strange) = lent.iter().find(|lent| fabric.hosts.iter().all(|host| host.name != lent.host)) {
+        if let Some(strange) = external.iter().find(|of| fabric.hosts.iter().all(|host| host.name != of.host)) {
             let hosts: Vec<&str> = fabric.hosts.iter().map(|host| host.name.as_str()).take(8).collect();
             return Err(RunError::Port(format!("there is no host {}; hosts are {}", strange.host, hosts.join(", "))));
         }
-        let sites = sites::sites(spec, &fabric, lent)?;
-        let (hosts, switches) = sites.split_at(fabric.hosts.len());
-        for site in hosts {
-            give_to_kernel(site, &fabric, &spec.network.switches)?;
+        let nodes = netns_nodes::create(spec, &fabric, external)?;
+        let (hosts, switches) = nodes.split_at(fabric.hosts.len());
+        for node in hosts {
+            configure_kernel_interface(node, &fabric, &spec.network.switches)?;
         }
         let own = host_ports(spec.network, spec.queue);
-        let sockets = switches.iter().map(|site| site.interfaces.len()).sum();
-        let mut opening = Opening::new(&fabric, sockets);
+        let sockets = switches.iter().map(|node| node.interfaces.len()).sum();
+        let mut opened = InterfaceSockets::new(&fabric, sockets);
         let clock = KernelClock::new()?;
         let mut chassis = Vec::with_capacity(switches.len());
-        for (number, site) in switches.iter().enumerate() {
+        for (number, node) in switches.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
             let spec = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
-            let mut program = SwitchProgram::load_standing(&spec, &clock, &own, None)?;
-            site.namespace.run(|| opening.open_veths(&mut program, site))??;
+            let mut program = SwitchProgram::load_deployed(&spec, &clock, &own, None)?;
+            node.namespace.run(|| opened.open_veths(&mut program, node))??;
             chassis.push(Chassis { program, switch });
         }
         let switches = fabric.ports.iter().map(|port| port.switch).collect();
-        let delay_queue = DelayQueue::new(clock, opening.sockets, opening.exits, None, switches)?;
-        Ok(Self::of(spec, Parts { fabric, clock, own, chassis, delay_queue, sites }, convergence_ps))
+        let delay_queue = DelayQueue::new(clock, opened.sockets, opened.egress, None, switches)?;
+        Ok(Self::of(spec, Parts { fabric, clock, own, chassis, delay_queue, nodes }, convergence_ps))
     }
 
     fn of(spec: &FabricSpec<'_>, parts: Parts, convergence_ps: u64) -> Self {
-        let Parts { fabric, clock, own, chassis, delay_queue, sites } = parts;
+        let Parts { fabric, clock, own, chassis, delay_queue, nodes } = parts;
         Self {
             delay_queue,
             chassis,
-            sites,
+            nodes,
             edge: None,
             network: spec.network.clone(),
             links: ports(spec.network).collect(),
@@ -174,27 +174,27 @@ impl Deployment {
             failures: Failures::new(convergence_ps),
             since_ps: clock.now_ps(),
             clock,
-            history: Vec::new(),
+            link_log: Vec::new(),
             frame_bytes: spec.packet_bytes,
         }
     }
 
     /// Returns the hosts, in the fabric's order.
     pub fn hosts(&self) -> Vec<DeployedHost> {
-        let made = |(host, site): (&spray_fabric::FabricHost, &Site)| DeployedHost {
+        let made = |(host, node): (&spray_fabric::FabricHost, &NetnsNode)| DeployedHost {
             name: host.name.clone(),
             addresses: vec![host.v4.into(), host.v6.into()],
-            place: HostLocation::Namespace(site.namespace.name().to_string()),
+            place: HostLocation::Namespace(node.namespace.name().to_string()),
         };
         match &self.edge {
-            None => self.fabric.hosts.iter().zip(&self.sites).map(made).collect(),
+            None => self.fabric.hosts.iter().zip(&self.nodes).map(made).collect(),
             Some(edge) => edge.hosts(&self.network),
         }
     }
 
     /// Returns the names of the namespaces that this has created.
     pub fn namespaces(&self) -> Vec<String> {
-        let own = self.sites.iter().map(|site| &site.namespace).filter(|namespace| !namespace.is_lent());
+        let own = self.nodes.iter().map(|node| &node.namespace).filter(|namespace| !namespace.is_external());
         own.map(|namespace| namespace.name().to_string()).collect()
     }
 
@@ -221,28 +221,27 @@ impl Deployment {
         Ok(Some(rows))
     }
 
-    /// Replaces the state of the links that `name` matches by `orders`; returns false where it
+    /// Replaces the state of the links that `name` matches by `settings`; returns false where it
     /// matches none. Routing sees failures with the delay of a scenario.
     ///
     /// # Errors
     /// [`RunError::Unsupported`] when links change too often for the switches' tables,
-    /// [`RunError::Port`] when all matching links are of other machines; others when the kernel
-    /// refuses.
-    pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
+    /// [`RunError::Port`] when all matching links are of other machines; else kernel errors.
+    pub fn set_links(&mut self, name: &str, settings: &[LinkSetting]) -> Result<bool, RunError> {
         let Some(named) = self.local(Some(name))? else { return Ok(false) };
-        Failures::check(orders)?;
-        self.change(|failures, now_ps| failures.order(&named, orders, now_ps))?;
+        Failures::check(settings)?;
+        self.change(|failures, now_ps| failures.order(&named, settings, now_ps))?;
         for link in named {
             let Some((port, chassis)) = self.port_of(link) else { continue };
             self.chassis[chassis].program.impair(port, &self.failures.impairment(link))?;
         }
-        self.note(name.into(), LinkNews::Ordered(orders.to_vec()));
+        self.note(name.into(), LinkLogEvent::Set(settings.to_vec()));
         Ok(true)
     }
 
-    fn note(&mut self, links: String, what: LinkNews) {
-        if self.history.len() < MAX_EVENTS {
-            self.history.push(Event { at_ps: self.up_ps(), links, what });
+    fn note(&mut self, links: String, event: LinkLogEvent) {
+        if self.link_log.len() < MAX_EVENTS {
+            self.link_log.push(LinkLogEntry { at_ps: self.up_ps(), links, event });
         }
     }
 
@@ -252,8 +251,8 @@ impl Deployment {
     }
 
     /// Returns the first 10,000 changes of links since the fabric is up.
-    pub fn history(&self) -> &[Event] {
-        &self.history
+    pub fn link_log(&self) -> &[LinkLogEntry] {
+        &self.link_log
     }
 
     fn local(&self, name: Option<&str>) -> Result<Option<Vec<usize>>, RunError> {
@@ -313,22 +312,22 @@ impl Deployment {
     }
 
     /// Returns the number of frames that this machine dropped for lack of capacity.
-    pub fn lost(&self) -> Result<u64, RunError> {
+    pub fn overload_drops(&self) -> Result<u64, RunError> {
         let mut lost = self.delay_queue.lost();
         for chassis in &self.chassis {
-            lost += chassis.program.missed()?.unwrap_or(0);
+            lost += chassis.program.driver_drops()?.unwrap_or(0);
         }
         Ok(lost)
     }
 
     /// Returns whether the fabric's clock is at its limit, after 105 days.
     //= docs/specs/switch.md#SW-31 one clock
-    pub fn is_too_old(&self) -> bool {
-        is_too_old(self.clock.now_ps())
+    pub fn nears_clock_limit(&self) -> bool {
+        nears_clock_limit(self.clock.now_ps())
     }
 
     /// Returns whether the forwarding thread has ended.
-    pub fn is_broken(&self) -> bool {
+    pub fn has_stopped(&self) -> bool {
         self.delay_queue.is_gone()
     }
 
@@ -336,34 +335,34 @@ impl Deployment {
     fn port_of(&self, link: usize) -> Option<(usize, usize)> {
         let port = self.links.iter().position(|other| *other == link)?;
         let switch = self.fabric.ports.get(port).unwrap_or_else(|| &self.own[port - self.fabric.ports.len()]).switch;
-        Some((port, self.chassis.iter().position(|chassis| chassis.plays(switch))?))
+        Some((port, self.chassis.iter().position(|chassis| chassis.runs(switch))?))
     }
 }
 
 /// Switches compute departures ahead: a day remains until the largest time of their tables.
-fn is_too_old(now_ps: u64) -> bool {
+fn nears_clock_limit(now_ps: u64) -> bool {
     const DAY_PS: u64 = 86_400_000_000_000_000;
     now_ps >= NEVER - DAY_PS
 }
 
 /// Configures a host's interface for programs that use the kernel's network stack.
-fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> Result<(), RunError> {
-    let interface = &site.interfaces[0];
-    links::in_namespace(&site.namespace, async |handle| {
-        if !site.namespace.is_lent() {
+fn configure_kernel_interface(node: &NetnsNode, fabric: &Fabric, switches: &[NetworkSwitch]) -> Result<(), RunError> {
+    let interface = &node.interfaces[0];
+    links::in_namespace(&node.namespace, async |handle| {
+        if !node.namespace.is_external() {
             let loopback = links::index(&handle, "lo").await?;
             links::up(&handle, "lo", loopback).await?;
         }
-        if fabric.hosts.len() > sites::MAX_NEIGHBOURS {
+        if fabric.hosts.len() > netns_nodes::MAX_NEIGHBOURS {
             // The last switch overwrites the destination MAC.
             links::without_neighbours(&handle, &interface.name, interface.index).await?;
         }
         Ok(())
     })?;
     // Redirected frames bypass checksum offload.
-    let checksums = site.namespace.run(|| Ethtool::open(&interface.name)?.set_tx_checksums(false))?;
+    let checksums = node.namespace.run(|| Ethtool::open(&interface.name)?.set_tx_checksums(false))?;
     checksums.map_err(|error| RunError::io("disabling checksum offload", error))?;
-    if site.namespace.is_lent() {
+    if node.namespace.is_external() {
         return Ok(());
     }
     let mut names = String::from("127.0.0.1 localhost\n::1 localhost\n");
@@ -375,7 +374,7 @@ fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> R
     for (v4, v6, name) in hosts.chain(switches) {
         let _ = writeln!(names, "{v4} {name}\n{v6} {name}");
     }
-    site.namespace.put_names(&names)
+    node.namespace.put_names(&names)
 }
 
 #[cfg(test)]
@@ -386,6 +385,6 @@ mod tests {
     #[test]
     fn a_fabric_is_too_old_after_105_days() {
         let days = |days: u64| days * 86_400_000_000_000_000;
-        assert_eq!([0, 105, 106].map(|age| is_too_old(days(age))), [false, false, true]);
+        assert_eq!([0, 105, 106].map(|age| nears_clock_limit(days(age))), [false, false, true]);
     }
 }

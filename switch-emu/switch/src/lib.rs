@@ -1,7 +1,7 @@
 //! Switches on a Linux machine: XDP programs on veth pairs or interfaces. Needs root.
 //!
-//! [`Deployment`] forwards any traffic in real time. [`program`] loads programs, [`sites`] creates
-//! namespaces, [`leftovers`] and [`clean`] find and remove leftovers of killed processes.
+//! [`Deployment`] forwards any traffic in real time. [`program`] loads programs, [`netns_nodes`]
+//! creates namespaces, [`leftovers`] and [`clean`] find and remove leftovers of killed processes.
 
 mod cleanup;
 mod deployment;
@@ -9,18 +9,19 @@ mod error;
 mod frame;
 pub mod links;
 pub mod netns;
+pub mod netns_nodes;
 pub mod program;
 mod registry;
-pub mod sites;
 mod spec;
 
 pub use cleanup::{clean, leftovers};
 pub use deployment::{
-    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, GivenPort, HostLocation, LinkNews, Order,
+    CableState, DeployedHost, DeployedLink, Deployment, ExternalInterfaces, HostLocation, LinkLogEntry, LinkLogEvent,
+    LinkSetting, PortSpec, RemoteCable,
 };
 pub use error::RunError;
 pub use frame::{data_frame, data_header_bytes};
-pub use registry::{answer, control, deployed, prefix};
-pub use sites::{Lent, MAX_CABLES, check_root};
+pub use netns_nodes::{ExternalNetns, MAX_CABLES, check_root};
+pub use registry::{bind_control_socket, control_socket, deployed, prefix};
 pub use spec::FabricSpec;
 pub use spray_pipeline::impairment::Impairment;

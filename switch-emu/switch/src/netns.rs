@@ -21,13 +21,13 @@ const FILES: &str = "/etc/netns";
 const NO_NAME_SERVER: &str = "# names of hosts are in /etc/hosts; there is no name server\n\
                               nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 
-/// A named network namespace, removed on drop; or one of another program (lent), which stays.
+/// A named network namespace, removed on drop; or an external one, of another program, which stays.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     /// Locked while this process uses the namespace.
     file: Flock<File>,
-    is_lent: bool,
+    is_external: bool,
 }
 
 impl Namespace {
@@ -48,7 +48,7 @@ impl Namespace {
         let bound = bind_new(&path);
         let owned = bound.and_then(|()| registry::lock_namespace(File::open(&path)?));
         match owned {
-            Ok(file) => Ok(Self { name, file, is_lent: false }),
+            Ok(file) => Ok(Self { name, file, is_external: false }),
             Err(source) => {
                 remove(&path);
                 Err(fail("creating it (limited by /proc/sys/user/max_net_namespaces)")(source))
@@ -57,12 +57,12 @@ impl Namespace {
     }
 
     /// Opens the namespace of another program at `path`.
-    pub fn borrow(path: &Path) -> Result<Self, RunError> {
+    pub fn open_external(path: &Path) -> Result<Self, RunError> {
         let name = path.display().to_string();
         let owned = File::open(path).and_then(|file| {
             let own = File::open("/proc/self/ns/net")?.metadata()?;
-            let lent = file.metadata()?;
-            if (own.dev(), own.ino()) == (lent.dev(), lent.ino()) {
+            let external = file.metadata()?;
+            if (own.dev(), own.ino()) == (external.dev(), external.ino()) {
                 return Err(io::Error::other("it is this machine's own network"));
             }
             registry::lock_namespace(file)
@@ -73,15 +73,15 @@ impl Namespace {
         };
         let owned =
             owned.map_err(|source| RunError::Namespace { name: name.clone(), doing: "using it", source: why(source) });
-        Ok(Self { name, file: owned?, is_lent: true })
+        Ok(Self { name, file: owned?, is_external: true })
     }
 
     /// Returns whether it belongs to another program.
-    pub fn is_lent(&self) -> bool {
-        self.is_lent
+    pub fn is_external(&self) -> bool {
+        self.is_external
     }
 
-    /// Returns its name, as for `ip netns`; the path of a lent one.
+    /// Returns its name, as for `ip netns`; the path of an external one.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -113,7 +113,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        if !self.is_lent {
+        if !self.is_external {
             remove(&Path::new(FOLDER).join(&self.name));
         }
     }

@@ -20,7 +20,7 @@ pub use clock::KernelClock;
 pub use deployment::Hosts;
 pub use error::ProgramError;
 pub use host::HostProgram;
-pub use maps::{MOST_QUEUES, socket_frames};
+pub use maps::{MAX_QUEUES, socket_frames};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};
 pub use switch::SwitchProgram;
 

@@ -53,7 +53,7 @@ fn lock(file: File, how: FlockArg) -> io::Result<Flock<File>> {
 const SOCKETS: &str = "/run/spray-fabrics";
 
 /// Returns the path of the control socket of the fabric called `name`.
-pub fn control(name: &str) -> PathBuf {
+pub fn control_socket(name: &str) -> PathBuf {
     Path::new(SOCKETS).join(name)
 }
 
@@ -61,12 +61,12 @@ pub fn control(name: &str) -> PathBuf {
 ///
 /// # Errors
 /// [`io::ErrorKind::AddrInUse`] when a fabric of that name is up; others when the system refuses.
-pub fn answer(name: &str) -> io::Result<UnixListener> {
+pub fn bind_control_socket(name: &str) -> io::Result<UnixListener> {
     for folder in [FOLDER, SOCKETS] {
         fs::DirBuilder::new().recursive(true).mode(if folder == SOCKETS { 0o700 } else { 0o755 }).create(folder)?;
     }
     let _creation = creation_lock()?;
-    let path = control(name);
+    let path = control_socket(name);
     if is_stale(&path) {
         fs::remove_file(&path)?;
     }

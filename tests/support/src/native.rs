@@ -5,7 +5,7 @@ use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Calls, Look, NO_PORT, Step};
+use spray_pipeline::scheme::{self, LoadQuery, NO_PORT, Step, Subprograms};
 use spray_pipeline::trail::{Trail, WORDS};
 use spray_pipeline::{Verdict, View};
 use spray_wire::switch_view::{Address, address_words};
@@ -133,15 +133,15 @@ impl spray_pipeline::Tables for NativeSwitch {
 
 impl spray_pipeline::Stages for NativeSwitch {}
 
-impl Calls for NativeSwitch {
-    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
-        View::of(self).map_or(NO_PORT, |view| scheme::part(&view, part, frame, host, port))
+impl Subprograms for NativeSwitch {
+    fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
+        View::of(self).map_or(NO_PORT, |view| scheme::step(&view, step, frame, host, port))
     }
-    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
-        View::of(self).map_or(0, |view| scheme::least(&view, group, t_ps, look, u32::MAX))
+    fn least(&self, group: &Group, t_ps: u64, query: &LoadQuery) -> u32 {
+        View::of(self).map_or(0, |view| scheme::least(&view, group, t_ps, query, u32::MAX))
     }
-    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
-        View::of(self).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, look, place))
+    fn score(&self, member: u32, t_ps: u64, query: &LoadQuery, place: u32) -> u64 {
+        View::of(self).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, query, place))
     }
     fn look_up(&self, first: u32, words: u32, head: u64) -> u64 {
         View::of(self).map_or(0, |view| scheme::reunion::look_up(&view, first, words, head))

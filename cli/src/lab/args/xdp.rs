@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use spray_experiments::switch::GivenPort;
+use spray_experiments::switch::PortSpec;
 use spray_tools::args::seconds;
 use spray_tools::metrics::Publish;
 
@@ -51,7 +51,7 @@ pub struct Up {
     /// Use a container (podman or docker) or an existing network namespace as a host; may be
     /// repeated
     #[arg(long = "host", value_name = "HOST=container:NAME|NETNS|/PATH", requires = "scenario")]
-    pub guests: Vec<crate::lab::deployment::Guest>,
+    pub external_hosts: Vec<crate::lab::deployment::ExternalHost>,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct Switch {
     /// network namespace. ADDRESS reserves an address for the host. With --node, one for each host
     /// and each switch that this switch is connected to
     #[arg(long = "port", value_name = "HOST=INTERFACE[@NETNS][,ADDRESS]", requires = "scenario")]
-    pub ports: Vec<GivenPort>,
+    pub ports: Vec<PortSpec>,
     /// Run only this switch; other machines run the others, at the far ends of its cables
     #[arg(long, value_name = "SWITCH", requires = "scenario")]
     pub node: Option<String>,
@@ -123,7 +123,7 @@ pub struct BenchVeth {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
     /// Restrict the measurements to these
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::lab::bench::ways::WAYS.map(|(name, ..)| name)))]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::lab::bench::variants::VARIANTS.map(|(name, ..)| name)))]
     pub only: Vec<String>,
     /// Skip the round trips of small messages
     #[arg(long)]

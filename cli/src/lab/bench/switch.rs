@@ -39,7 +39,7 @@ pub fn switch(arguments: &args::BenchSwitch) -> Outcome {
         // Repeats the bare redirect each time, because the clock rate of the processor varies.
         let hop = |time: f64| Ok((time - ns(bench.redirect(FRAMES))?) / f64::from(HopBench::HOPS));
         let in_order = median_of(repeat, || hop(ns(bench.switch(HopBench::HOPS, FRAMES))?))?;
-        let out_of_order = median_of(repeat, || hop(ns(bench.disorder(HopBench::HOPS, FRAMES))?))?;
+        let out_of_order = median_of(repeat, || hop(ns(bench.out_of_order(HopBench::HOPS, FRAMES))?))?;
         rows.push(Row { name, in_order, out_of_order });
     }
     progress.clear();

@@ -1,7 +1,7 @@
 //! `spray bench transport`: CPU time per packet at either end over in-memory devices.
 
 use spray_benches::{
-    Choosing, Ends, Flow, Frames, Hosts, Load, Pair, Rung, Steering, aes_gcm_ns, memcpy_ns, packets_per_s,
+    BalancerOnly, EndCosts, Flow, Frames, Hosts, Layer, Load, Pair, Steering, aes_gcm_ns, memcpy_ns, packets_per_s,
 };
 use spray_experiments::results::align;
 use spray_tools::failure::{Failure, Outcome};
@@ -63,9 +63,9 @@ struct Rigs {
     very_many: Pair,
     two_hosts: Hosts,
     hosts: Hosts,
-    rungs: [Frames; 4],
+    layers: [Frames; 4],
     flow: Flow,
-    choosing: Choosing,
+    choosing: BalancerOnly,
 }
 
 impl Rigs {
@@ -73,8 +73,7 @@ impl Rigs {
         let args::BenchTransport { payload, connections, ack_every, packets, .. } = *arguments;
         let load = Load { connections, ..Load::new(payload, ack_every) };
         let small = Load { connections, ..Load::new(SMALL_BYTES, ack_every) };
-        // At 100 Gb/s packets of one of many connections are more than an RTT apart: each gets an
-        // ACK.
+        // At 100 Gb/s packets of one of many connections are more than an RTT apart: one ACK each.
         let short =
             Load { message_packets: MANY_MESSAGE_PACKETS, connections: 1, ack_every: 1, in_place: true, ..load };
         let rung = |rung| Frames::new(&load, rung);
@@ -92,9 +91,9 @@ impl Rigs {
             very_many: Pair::new(&Load { connections: VERY_MANY, ..short }),
             two_hosts: Hosts::new(&short, 2),
             hosts: Hosts::new(&short, HOSTS),
-            rungs: [Rung::Device, Rung::Copying, Rung::Checksum, Rung::Headers].map(rung),
+            layers: [Layer::Device, Layer::Copying, Layer::Checksum, Layer::Headers].map(rung),
             flow: Flow::new(&load),
-            choosing: Choosing::new(&load),
+            choosing: BalancerOnly::new(&load),
         }
     }
 
@@ -117,12 +116,12 @@ impl Rigs {
         let (sealed, cipher_ns) = (self.sealed.run(packets), aes_gcm_ns(&self.load, packets));
         figures.add("aes_gcm_ns", cipher_ns);
         figures.add_ends("sender_sealed_ns", "receiver_sealed_ns", sealed);
-        let cipher = Ends { sender_ns: cipher_ns, receiver_ns: cipher_ns };
+        let cipher = EndCosts { sender_ns: cipher_ns, receiver_ns: cipher_ns };
         figures.add_ends("sender_sealed_over_aes_gcm_ns", "receiver_sealed_over_aes_gcm_ns", less(sealed, cipher));
         figures.add_ends("sender_64_bytes_sealed_ns", "receiver_64_bytes_sealed_ns", self.small_sealed.run(packets));
-        let rungs = self.rungs.each_mut().map(|frames| frames.run(packets));
-        self.parts(figures, ends, rungs);
-        let both = |ends: Ends| ends.sender_ns + ends.receiver_ns;
+        let layers = self.layers.each_mut().map(|frames| frames.run(packets));
+        self.parts(figures, ends, layers);
+        let both = |ends: EndCosts| ends.sender_ns + ends.receiver_ns;
         let few = both(self.few.run(packets));
         figures.add("ratio_1000_connections", both(self.many.run(packets.max(4 * u64::from(MANY)))) / few);
         figures.add("ratio_10000_connections", both(self.very_many.run(packets.max(4 * u64::from(VERY_MANY)))) / few);
@@ -137,8 +136,8 @@ impl Rigs {
     }
 
     /// Adds the parts of the cost. The remainder is the endpoint: table, timers and events.
-    fn parts(&mut self, figures: &mut Figures, whole: Ends, rungs: [Ends; 4]) {
-        let [device, copying, checksum, headers] = rungs;
+    fn parts(&mut self, figures: &mut Figures, whole: EndCosts, layers: [EndCosts; 4]) {
+        let [device, copying, checksum, headers] = layers;
         let flow = self.flow.run(self.packets);
         let choosing_ns = self.choosing.run(self.packets);
         figures.add("sender_choosing_ns", choosing_ns);
@@ -159,8 +158,8 @@ impl Rigs {
     }
 }
 
-fn less(more: Ends, less: Ends) -> Ends {
-    Ends { sender_ns: more.sender_ns - less.sender_ns, receiver_ns: more.receiver_ns - less.receiver_ns }
+fn less(more: EndCosts, less: EndCosts) -> EndCosts {
+    EndCosts { sender_ns: more.sender_ns - less.sender_ns, receiver_ns: more.receiver_ns - less.receiver_ns }
 }
 
 /// The values of every figure, one per round, in order of first appearance.
@@ -175,7 +174,7 @@ impl Figures {
         }
     }
 
-    fn add_ends(&mut self, sender: &'static str, receiver: &'static str, ends: Ends) {
+    fn add_ends(&mut self, sender: &'static str, receiver: &'static str, ends: EndCosts) {
         self.add(sender, ends.sender_ns);
         self.add(receiver, ends.receiver_ns);
     }

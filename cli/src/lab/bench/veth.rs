@@ -12,10 +12,10 @@ use spray_tools::say;
 use spray_tools::stop::Stop;
 
 use super::median::{median, spread};
-use super::ways::{BARE, WAYS};
+use super::variants::{BARE, VARIANTS};
 use crate::lab::args;
 
-/// Name in JSON, description, the two ways, and the project's target.
+/// Name in JSON, description, the two variants, and the project's target.
 const RATIOS: [(&str, &str, [&str; 2], f64); 2] = [
     ("ratio_bare_4to1", "REPS, an ACK per 4 packets / bare frames", ["spray_4to1", BARE], 0.9),
     ("ratio_bare_1to1", "REPS, an ACK per packet / bare frames", ["spray_1to1", BARE], 0.85),
@@ -47,15 +47,15 @@ pub fn veth(arguments: &args::BenchVeth) -> Outcome {
     progress.phase("setting up namespaces, links and programs");
     let mut bench = VethBench::new(arguments.payload).map_err(failed)?;
     let chosen = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
-    let ways: Vec<_> = WAYS.iter().filter(|(name, ..)| chosen(name)).collect();
-    let mut rows: Vec<Row> = ways.iter().map(|(name, words, _)| (*name, *words, Figures::default())).collect();
+    let variants: Vec<_> = VARIANTS.iter().filter(|(name, ..)| chosen(name)).collect();
+    let mut rows: Vec<Row> = variants.iter().map(|(name, words, _)| (*name, *words, Figures::default())).collect();
     for round in 1..=arguments.repeat {
-        for ((_, words, way), (.., figures)) in ways.iter().zip(&mut rows) {
+        for ((_, words, variant), (.., figures)) in variants.iter().zip(&mut rows) {
             if stop.is_set() {
                 return Err(Failure::interrupted());
             }
             progress.phase(&format!("[{round}/{}] {words}", arguments.repeat));
-            figures.add(*way, &mut bench, arguments).map_err(failed)?;
+            figures.add(*variant, &mut bench, arguments).map_err(failed)?;
         }
     }
     progress.clear();
@@ -71,18 +71,18 @@ fn failed(error: RunError) -> Failure {
 impl Figures {
     fn add(
         &mut self,
-        way: Option<Transport>,
+        variant: Option<Transport>,
         bench: &mut VethBench,
         arguments: &args::BenchVeth,
     ) -> Result<(), RunError> {
         let duration = Duration::from_secs_f64(arguments.seconds);
-        let measured = match way {
+        let measured = match variant {
             Some(transport) => bench.transport(transport, duration)?,
             None => Throughput { bytes: arguments.payload as usize, ..bench.bare(duration)? },
         };
         self.goodput_gbps.push(measured.received_gbps());
         if !arguments.no_latency {
-            let took = match way {
+            let took = match variant {
                 Some(transport) => bench.transport_latency(transport, duration / 2)?,
                 None => bench.bare_latency(duration / 2)?,
             };
@@ -134,9 +134,9 @@ fn json(arguments: &args::BenchVeth, rows: &[Row]) -> Value {
     for (name, quantile, _) in LATENCIES {
         object[name] = latency_ratio(rows, quantile).into();
     }
-    for (name, _, ways, target) in RATIOS {
+    for (name, _, variants, target) in RATIOS {
         let [median, least, most] =
-            ratio(rows, ways).map_or([Value::Null, Value::Null, Value::Null], |ratio| ratio.map(Value::from));
+            ratio(rows, variants).map_or([Value::Null, Value::Null, Value::Null], |ratio| ratio.map(Value::from));
         object[name] = median;
         object[format!("{name}_least")] = least;
         object[format!("{name}_most")] = most;
@@ -155,8 +155,8 @@ fn text(arguments: &args::BenchVeth, rows: &[Row]) -> String {
     };
     const HEADER: [&str; 7] = ["payload received", "Gb/s", "least", "most", "round trip us p50", "p99", "p99.9"];
     out += &results::align(&HEADER, 1, &rows.iter().map(cells).collect::<Vec<_>>());
-    let cells = |(_, words, ways, target): &(_, &str, _, f64)| {
-        let [median, least, most] = ratio(rows, *ways)?.map(|ratio| format!("{ratio:.2}"));
+    let cells = |(_, words, variants, target): &(_, &str, _, f64)| {
+        let [median, least, most] = ratio(rows, *variants)?.map(|ratio| format!("{ratio:.2}"));
         Some(vec![(*words).to_string(), median, least, most, format!("at least {target:.2}")])
     };
     let mut ratios: Vec<_> = RATIOS.iter().filter_map(cells).collect();

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
-use spray_experiments::results::{self, Finished, Summary};
+use spray_experiments::results::{self, FinishedRun, Summary};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::{note, say};
 
 use super::Campaign;
 use super::plan::{self, Job, Planned};
-use crate::lab::fit;
-use crate::lab::folder::{self, Writes};
+use crate::lab::folder::{self, LockScope};
 use crate::lab::runs::Part;
+use crate::lab::wide_tables::print_tables;
 
 /// A run that has ended, with its results or the reason of its failure.
-pub type Ended = (Job, Result<Finished, String>);
+pub type Ended = (Job, Result<FinishedRun, String>);
 
 impl Campaign {
     /// Runs everything that is not done, writes the results, prints the table. The set-up of the
@@ -29,9 +29,9 @@ impl Campaign {
         let summaries = [own.as_slice(), &earlier].concat();
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
         speed(&own);
-        fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
+        print_tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
         if let Some(table) = results::workload_table(&summaries) {
-            fit::tables(&table);
+            print_tables(&table);
         }
         let (overview, failures) = (self.overview(&out), self.failures(&ended));
         say!("results   {}", out.display());
@@ -54,11 +54,11 @@ impl Campaign {
     /// Writes the tables and the page over all runs in `out`. Returns the figures of successful
     /// runs in `ended`, and those of earlier commands.
     pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
-        let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let mut done: Vec<FinishedRun> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
         let count = done.len();
         for name in plan::runs_in(out).into_iter().filter(|name| !own.contains(name)) {
-            done.push(Finished::load(out, &name).map_err(Failure::failed)?);
+            done.push(FinishedRun::load(out, &name).map_err(Failure::failed)?);
         }
         let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
         results::write_sweep(out, &summaries).map_err(Failure::failed)?;
@@ -78,11 +78,11 @@ impl Campaign {
     /// Runs everything that is not done, writing results immediately. Returns them in plan order.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
-        let mut failed = self.work(&plan, out, Writes::All)?;
+        let mut failed = self.work(&plan, out, LockScope::All)?;
         let end = |(number, planned): (usize, &Planned)| {
             let run = match failed.remove(&number) {
                 Some(why) => Err(why),
-                None => Finished::load(out, &planned.folder),
+                None => FinishedRun::load(out, &planned.folder),
             };
             (planned.job, run)
         };
@@ -94,8 +94,8 @@ impl Campaign {
         let plan = self.plan(out)?;
         let all = plan.len();
         let mine = part.share(plan);
-        let failed = self.work(&mine, out, Writes::Part)?;
-        part.say(out, mine.len() - failed.len(), mine.len(), all)?;
+        let failed = self.work(&mine, out, LockScope::Part)?;
+        part.report(out, mine.len() - failed.len(), mine.len(), all)?;
         match failed.values().next() {
             None => Ok(()),
             Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),

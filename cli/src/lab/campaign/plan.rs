@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::Digest;
 use spray_core::path::BalancerKind;
-use spray_experiments::results::{self, Finished, PART, Summary};
+use spray_experiments::results::{self, FinishedRun, PART, Summary};
 use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_tools::failure::{Failure, Outcome};
 
@@ -51,7 +51,7 @@ impl Campaign {
         let own: HashSet<&str> = plan.iter().map(|planned| planned.folder.as_str()).collect();
         let others = runs_in(out).into_iter().filter(|name| !own.contains(name.as_str()));
         for name in others {
-            let record = Finished::record(&out.join(&name)).unwrap_or_default();
+            let record = FinishedRun::record(&out.join(&name)).unwrap_or_default();
             if !table_keys.contains(&record.table_key) {
                 return Err(Failure::refused(format!(
                     "{} has results of other settings, see its scenario.toml, and cannot be in the same table; \
@@ -64,7 +64,7 @@ impl Campaign {
     }
 
     fn table_key(&self, scenario: &Scenario, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
-        let hash = scenario.written.hash_of_table(files).map_err(unreadable)?;
+        let hash = scenario.settings.hash_of_table(files).map_err(unreadable)?;
         Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
     }
 
@@ -79,8 +79,8 @@ impl Campaign {
             return Ok(());
         };
         let summary: Summary = serde_json::from_slice(&summary).unwrap_or_default();
-        let fits = |Scenario { name, written, .. }: &Scenario| {
-            let paths: HashSet<&String> = written.axes.iter().map(|axis| &axis.path).collect();
+        let fits = |Scenario { name, settings, .. }: &Scenario| {
+            let paths: HashSet<&String> = settings.axes.iter().map(|axis| &axis.path).collect();
             *name == summary.scenario && paths == summary.axes.keys().collect()
         };
         if self.scenarios.iter().any(fits) {
@@ -95,8 +95,8 @@ impl Campaign {
     }
 
     fn folder(&self, job: &Job, names: &mut HashSet<String>) -> String {
-        let Scenario { condition, written, network, .. } = &self.scenarios[job.scenario];
-        let name = results::folder_name(condition, &written.axes, &network.switching, job.balancer.name(), job.seed);
+        let Scenario { condition, settings, network, .. } = &self.scenarios[job.scenario];
+        let name = results::folder_name(condition, &settings.axes, &network.switching, job.balancer.name(), job.seed);
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let free = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
         free.unwrap_or(name)
@@ -104,20 +104,20 @@ impl Campaign {
 
     /// Returns a unique title, as in `silent uplink, evs 64, reps, seed 3`.
     pub(super) fn title(&self, job: &Job) -> String {
-        let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
+        let Scenario { condition, settings, seeds, transport, .. } = &self.scenarios[job.scenario];
         let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
         let others = self.scenarios.iter().any(|other| other.condition != *condition);
         let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
         let alone = self.scenarios.len() == 1 && !several && transport.balancer.len() == 1;
         let first = (others || alone).then(|| condition.clone());
-        let axes = written.axes.iter().map(axis);
+        let axes = settings.axes.iter().map(axis);
         let seed = several.then(|| format!("seed {}", job.seed));
         first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
     }
 
     fn key(&self, job: &Job, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
-        let written = &self.scenarios[job.scenario].written;
-        let hash = written.hash(job.balancer, job.seed, files).map_err(unreadable)?;
+        let settings = &self.scenarios[job.scenario].settings;
+        let hash = settings.hash(job.balancer, job.seed, files).map_err(unreadable)?;
         Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
     }
 
@@ -153,7 +153,7 @@ fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
     if !dir.exists() {
         return Ok(false);
     }
-    let why = match Finished::record(dir) {
+    let why = match FinishedRun::record(dir) {
         Some(record) if record.key == key => return Ok(true),
         Some(record) if (record.program.version.as_str(), record.program.commit.as_str()) != (VERSION, COMMIT) => {
             format!("the results of another spray ({} {})", record.program.version, record.program.commit)

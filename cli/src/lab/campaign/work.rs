@@ -17,12 +17,12 @@ use tracing::info_span;
 use super::plan::Planned;
 use super::{COMMIT, Campaign, VERSION, ended};
 use crate::lab::engines;
-use crate::lab::folder::{self, Writes};
+use crate::lab::folder::{self, LockScope};
 use crate::lab::runs::{self, Runs};
 
 impl Campaign {
     /// Runs what is not done of `plan`. Returns the failures by index in the plan.
-    pub(super) fn work(&self, plan: &[Planned], out: &Path, writes: Writes) -> Outcome<HashMap<usize, String>> {
+    pub(super) fn work(&self, plan: &[Planned], out: &Path, scope: LockScope) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         self.check_captures(plan, out)?;
         Runs::print_done(out, plan.len(), &open);
@@ -35,12 +35,11 @@ impl Campaign {
         let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
         self.warn();
         let mut work = Work { campaign: self, plan, engine: &*engine, runs: &runs, prepared: Vec::new() };
-        // An exclusive engine fails early here; the other prepares each run separately to save
-        // memory.
+        // An exclusive engine fails early here; the other prepares each run by itself, for memory.
         if exclusive {
             work.prepared = (0..self.scenarios.len()).map(|scenario| work.prepare(scenario)).collect::<Outcome<_>>()?;
         }
-        let _held = folder::hold(out, writes)?;
+        let _lock = folder::lock(out, scope)?;
         // Another process may have finished between the plan and the lock.
         if open.iter().any(|number| out.join(&plan[*number].folder).exists()) {
             return Err(Failure::refused(format!(
@@ -101,7 +100,7 @@ impl Campaign {
             program: Program { command: runs::command(), version: VERSION.into(), commit: COMMIT.into() },
             machine: Machine::this(),
         };
-        let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
+        let scenario = self.scenarios[job.scenario].settings.toml(job.balancer, job.seed);
         results::write_run(&out.join(folder), result, &scenario, &record, self.extras).map_err(Failure::failed)
     }
 }
@@ -119,36 +118,36 @@ impl<'a> Work<'a> {
     fn prepare(&self, number: usize) -> Outcome<Box<dyn Prepared + 'a>> {
         let scenario = &self.campaign.scenarios[number];
         let _span = info_span!("prepare", scenario = scenario.name).entered();
-        self.engine.prepare(scenario, &mut |news| self.runs.show.on_progress("", &news)).map_err(ended)
+        self.engine.prepare(scenario, &mut |news| self.runs.display.on_progress("", &news)).map_err(ended)
     }
 
     /// Executes one run and writes its results; returns the reason if it failed.
     fn run(&self, number: usize) -> Outcome<Option<String>> {
-        let (campaign, Runs { out, show, stop, .. }) = (self.campaign, self.runs);
+        let (campaign, Runs { out, display, stop, .. }) = (self.campaign, self.runs);
         let planned = &self.plan[number];
         let Planned { job, folder, .. } = planned;
         let (title, scenario) = (campaign.title(job), &campaign.scenarios[job.scenario]);
-        let label = show.begin(number, &title);
+        let label = display.begin(number, &title);
         let own = if self.engine.is_exclusive() { None } else { Some(self.prepare(job.scenario)?) };
         let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*self.prepared[job.scenario]);
         let watching = self.campaign.begin_capture(folder, scenario)?;
         let frames = watching.as_ref().map(|watching| &watching.watch);
-        let mut tell = |news| show.on_progress(&label, &news);
-        let run = || ready.run_watched(job.balancer, job.seed, frames, &mut tell, stop.flag()).map_err(ended);
+        let mut on_progress = |news| display.on_progress(&label, &news);
+        let run = || ready.run_observed(job.balancer, job.seed, frames, &mut on_progress, stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
         // A panic ends only its own run.
         let caught = catch_unwind(AssertUnwindSafe(run));
         let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
         drop(span);
         let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.engine_figures.wall_s));
-        show.end(&title, &told);
+        display.end(&title, &told);
         watching.into_iter().for_each(Watching::close);
         match ended {
             Ok(result) => campaign.write_run(planned, out, &result)?,
             Err(failure) if failure.is_failed() => return Ok(Some(failure.to_string())),
             Err(failure) => return Err(failure),
         }
-        show.count();
+        display.count();
         Ok(None)
     }
 }

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 use spray_core::units::Ratio;
-use spray_experiments::switch::{Impairment, Order};
+use spray_experiments::switch::{Impairment, LinkSetting};
 use spray_fabric::{LinkState, MIN_RATE_PPM};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change(pub Order);
+pub struct Change(pub LinkSetting);
 
 impl Change {
     /// Returns the text that parses to this change.
@@ -19,16 +19,16 @@ impl Change {
             _ => format!("{}us", f64::from(ns) / 1e3),
         };
         match self.0 {
-            Order::Up => "up".into(),
-            Order::Down => "down".into(),
-            Order::Silent => "silent".into(),
-            Order::Rate(ppm) => format!("rate={}%", percent(ppm)),
-            Order::Loss(ppm) => format!("loss={}%", percent(ppm)),
-            Order::Delay(ns) => format!("delay={}", time(ns)),
-            Order::Jitter(ns) => format!("jitter={}", time(ns)),
-            Order::Reorder(ppm) => format!("reorder={}%", percent(ppm)),
-            Order::Corrupt(ppm) => format!("corrupt={}%", percent(ppm)),
-            Order::Duplicate(ppm) => format!("duplicate={}%", percent(ppm)),
+            LinkSetting::Up => "up".into(),
+            LinkSetting::Down => "down".into(),
+            LinkSetting::Silent => "silent".into(),
+            LinkSetting::Rate(ppm) => format!("rate={}%", percent(ppm)),
+            LinkSetting::Loss(ppm) => format!("loss={}%", percent(ppm)),
+            LinkSetting::Delay(ns) => format!("delay={}", time(ns)),
+            LinkSetting::Jitter(ns) => format!("jitter={}", time(ns)),
+            LinkSetting::Reorder(ppm) => format!("reorder={}%", percent(ppm)),
+            LinkSetting::Corrupt(ppm) => format!("corrupt={}%", percent(ppm)),
+            LinkSetting::Duplicate(ppm) => format!("duplicate={}%", percent(ppm)),
         }
     }
 }
@@ -39,16 +39,16 @@ impl FromStr for Change {
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         let order = match (name, value) {
-            ("up", None) => Some(Order::Up),
-            ("down", None) => Some(Order::Down),
-            ("silent", None) => Some(Order::Silent),
-            ("rate", Some(share)) => ppm(share).filter(|ppm| *ppm >= MIN_RATE_PPM).map(Order::Rate),
-            ("loss", Some(share)) => ppm(share).map(Order::Loss),
-            ("delay", Some(time)) => ns(time).map(Order::Delay),
-            ("jitter", Some(time)) => ns(time).map(Order::Jitter),
-            ("reorder", Some(share)) => ppm(share).map(Order::Reorder),
-            ("corrupt", Some(share)) => ppm(share).map(Order::Corrupt),
-            ("duplicate", Some(share)) => ppm(share).map(Order::Duplicate),
+            ("up", None) => Some(LinkSetting::Up),
+            ("down", None) => Some(LinkSetting::Down),
+            ("silent", None) => Some(LinkSetting::Silent),
+            ("rate", Some(share)) => ppm(share).filter(|ppm| *ppm >= MIN_RATE_PPM).map(LinkSetting::Rate),
+            ("loss", Some(share)) => ppm(share).map(LinkSetting::Loss),
+            ("delay", Some(time)) => ns(time).map(LinkSetting::Delay),
+            ("jitter", Some(time)) => ns(time).map(LinkSetting::Jitter),
+            ("reorder", Some(share)) => ppm(share).map(LinkSetting::Reorder),
+            ("corrupt", Some(share)) => ppm(share).map(LinkSetting::Corrupt),
+            ("duplicate", Some(share)) => ppm(share).map(LinkSetting::Duplicate),
             _ => None,
         };
         order.map(Self).ok_or_else(|| {
@@ -65,18 +65,18 @@ impl FromStr for Change {
 pub fn state(state: &LinkState, link: &Impairment) -> String {
     let ns = |ns: u64| u32::try_from(ns).unwrap_or(u32::MAX);
     let orders = [
-        (!state.up, Order::Down),
-        (state.silent_drop, Order::Silent),
-        (state.rate_ppm != 1_000_000, Order::Rate(state.rate_ppm)),
-        (state.loss_ppm > 0, Order::Loss(state.loss_ppm)),
-        (link.delay_ns > 0, Order::Delay(ns(link.delay_ns))),
-        (link.jitter_ns > 0, Order::Jitter(link.jitter_ns)),
-        (link.reorder_ppm > 0, Order::Reorder(link.reorder_ppm)),
-        (link.corrupt_ppm > 0, Order::Corrupt(link.corrupt_ppm)),
-        (link.duplicate_ppm > 0, Order::Duplicate(link.duplicate_ppm)),
+        (!state.up, LinkSetting::Down),
+        (state.silent_drop, LinkSetting::Silent),
+        (state.rate_ppm != 1_000_000, LinkSetting::Rate(state.rate_ppm)),
+        (state.loss_ppm > 0, LinkSetting::Loss(state.loss_ppm)),
+        (link.delay_ns > 0, LinkSetting::Delay(ns(link.delay_ns))),
+        (link.jitter_ns > 0, LinkSetting::Jitter(link.jitter_ns)),
+        (link.reorder_ppm > 0, LinkSetting::Reorder(link.reorder_ppm)),
+        (link.corrupt_ppm > 0, LinkSetting::Corrupt(link.corrupt_ppm)),
+        (link.duplicate_ppm > 0, LinkSetting::Duplicate(link.duplicate_ppm)),
     ];
     let words: Vec<_> = orders.into_iter().filter(|(is, _)| *is).map(|(_, order)| Change(order).text()).collect();
-    if words.is_empty() { Change(Order::Up).text() } else { words.join(",") }
+    if words.is_empty() { Change(LinkSetting::Up).text() } else { words.join(",") }
 }
 
 /// Parses a share from `0%` to `100%`; returns millionths.
@@ -102,20 +102,20 @@ mod tests {
     #[test]
     fn changes_are_parsed() {
         for (text, order) in [
-            ("up", Order::Up),
-            ("down", Order::Down),
-            ("silent", Order::Silent),
-            ("rate=25%", Order::Rate(250_000)),
-            ("rate=100%", Order::Rate(1_000_000)),
-            ("loss=0", Order::Loss(0)),
-            ("loss=0.01%", Order::Loss(100)),
-            ("delay=1.5ms", Order::Delay(1_500_000)),
-            ("delay=1s", Order::Delay(1_000_000_000)),
-            ("jitter=20us", Order::Jitter(20_000)),
-            ("jitter=0", Order::Jitter(0)),
-            ("reorder=1%", Order::Reorder(10_000)),
-            ("corrupt=0.1%", Order::Corrupt(1_000)),
-            ("duplicate=50%", Order::Duplicate(500_000)),
+            ("up", LinkSetting::Up),
+            ("down", LinkSetting::Down),
+            ("silent", LinkSetting::Silent),
+            ("rate=25%", LinkSetting::Rate(250_000)),
+            ("rate=100%", LinkSetting::Rate(1_000_000)),
+            ("loss=0", LinkSetting::Loss(0)),
+            ("loss=0.01%", LinkSetting::Loss(100)),
+            ("delay=1.5ms", LinkSetting::Delay(1_500_000)),
+            ("delay=1s", LinkSetting::Delay(1_000_000_000)),
+            ("jitter=20us", LinkSetting::Jitter(20_000)),
+            ("jitter=0", LinkSetting::Jitter(0)),
+            ("reorder=1%", LinkSetting::Reorder(10_000)),
+            ("corrupt=0.1%", LinkSetting::Corrupt(1_000)),
+            ("duplicate=50%", LinkSetting::Duplicate(500_000)),
         ] {
             let change: Change = text.parse().unwrap();
             assert_eq!(change, Change(order), "{text}");

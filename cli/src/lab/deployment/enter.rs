@@ -9,15 +9,15 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use spray_tools::failure::{Failure, Outcome};
 
-use super::protocol::{HostRow, own_fabric, shown};
+use super::protocol::{HostRow, own_fabric, status};
 use crate::lab::args;
 
 /// Replaces this process by the shell or the command in the host.
 pub fn shell(arguments: &args::Shell) -> Outcome {
     let name = own_fabric(arguments.name.as_deref())?;
-    let shown = shown(&name)?;
-    let Some(host) = shown.hosts.iter().find(|host| host.host == arguments.host) else {
-        let hosts: Vec<_> = shown.hosts.iter().map(|host| host.host.as_str()).collect();
+    let status = status(&name)?;
+    let Some(host) = status.hosts.iter().find(|host| host.host == arguments.host) else {
+        let hosts: Vec<_> = status.hosts.iter().map(|host| host.host.as_str()).collect();
         return Err(Failure::refused(format!(
             "`{name}` has no host `{}`; its hosts: {}",
             arguments.host,
@@ -27,7 +27,7 @@ pub fn shell(arguments: &args::Shell) -> Outcome {
     if !host.interface.is_empty() {
         return Err(Failure::refused(format!("{} is another machine, behind {}", host.host, host.interface)));
     }
-    enter(host, shown.pid)
+    enter(host, status.pid)
         .map_err(|error| Failure::refused(format!("cannot enter the host {}: {error}", host.host)))?;
     let mut command = match arguments.command.split_first() {
         Some((program, rest)) => {
@@ -50,9 +50,9 @@ fn interactive(host: &str) -> Command {
 }
 
 /// Enters a host as `ip netns exec` does: network, /sys, /etc/hosts and /etc/resolv.conf.
-fn enter(host: &HostRow, keeper: u32) -> std::io::Result<()> {
-    // The keeper may have another mount namespace, as within `ip netns exec`.
-    let namespace = File::open(Path::new(&format!("/proc/{keeper}/root/run/netns")).join(&host.namespace))?;
+fn enter(host: &HostRow, daemon: u32) -> std::io::Result<()> {
+    // The daemon may have another mount namespace, as within `ip netns exec`.
+    let namespace = File::open(Path::new(&format!("/proc/{daemon}/root/run/netns")).join(&host.namespace))?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;

@@ -4,7 +4,7 @@ use serde_json::json;
 use spray_tools::failure::Outcome;
 use spray_tools::say;
 
-use super::protocol::{Request, Response, Row, own_fabric, send, unexpected};
+use super::protocol::{LinkRow, Request, Response, own_fabric, send, unexpected};
 use crate::lab::args;
 
 /// Lists links, after changing them if requested.
@@ -24,13 +24,13 @@ pub fn link(arguments: &args::Link) -> Outcome {
     say::object(&json!({ "name": name, "links": rows }))
 }
 
-pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row> + Clone) {
+pub(super) fn table<'a>(rows: impl Iterator<Item = &'a LinkRow> + Clone) {
     let width = rows.clone().map(|row| row.state.len()).fold(14, usize::max);
     say!("link                  Mb/s  {:<width$}    frames         MB  longest queue    marks  drops", "state");
     rows.for_each(|row| say!("{}", line(row, width)));
 }
 
-fn line(row: &Row, width: usize) -> String {
+fn line(row: &LinkRow, width: usize) -> String {
     let drops: Vec<_> =
         row.drops().iter().filter(|(_, count)| *count > 0).map(|(cause, count)| format!("{count} {cause}")).collect();
     let trims = if row.trims > 0 { format!("; {} trimmed", row.trims) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Requests to the keeper, and its responses: a line of JSON each, over its socket.
+//! Requests to the daemon, and its responses: a line of JSON each, over its socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use super::user;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    Show,
+    Status,
     /// The links of this pattern, or all.
     Links(Option<String>),
     /// Links and their changes, as on the command line.
@@ -21,14 +21,14 @@ pub enum Request {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Response {
-    Shown(Shown),
-    Links(Vec<Row>),
+    Status(FabricStatus),
+    Links(Vec<LinkRow>),
     /// `programs` ran in the hosts; they continue without a network.
     Removed {
         namespaces: Vec<String>,
         programs: Vec<Program>,
         #[serde(default)]
-        report: Report,
+        report: FabricReport,
     },
     /// Exit code 2.
     Refused(String),
@@ -37,9 +37,9 @@ pub enum Response {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct FabricReport {
     pub seconds: f64,
-    pub links: Vec<Row>,
+    pub links: Vec<LinkRow>,
     pub events: Vec<EventRow>,
     pub lost_frames: u64,
 }
@@ -48,12 +48,12 @@ pub struct Report {
 pub struct EventRow {
     pub at_s: f64,
     pub links: String,
-    /// A change, or `lost` and `found` of an interface's carrier or a cable's far end.
-    pub what: String,
+    /// A change, or `disconnected` and `connected` of an interface's carrier or a cable's far end.
+    pub change: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct FabricStatus {
     pub name: String,
     pub scenario: String,
     pub pid: u32,
@@ -63,7 +63,7 @@ pub struct Shown {
     /// Frames that this machine did not forward, or not in time.
     pub lost_frames: u64,
     /// Frames are forwarded immediately, without emulated delay.
-    pub at_once: bool,
+    pub undelayed: bool,
     /// The only switch on this machine; empty if it runs all.
     #[serde(default)]
     pub node: String,
@@ -100,7 +100,7 @@ pub struct Program {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Row {
+pub struct LinkRow {
     pub link: String,
     pub mbps: f64,
     pub state: String,
@@ -116,7 +116,7 @@ pub struct Row {
     pub drops_ttl: u64,
 }
 
-impl Row {
+impl LinkRow {
     pub fn drops(&self) -> [(&'static str, u64); 5] {
         [
             ("queue", self.drops_queue),
@@ -139,7 +139,7 @@ pub fn check_root() -> Outcome {
 pub fn own_fabric(name: Option<&str>) -> Outcome<String> {
     let found = named_or_only(name)?;
     if name.is_none() {
-        let Shown { user, pid, scenario, .. } = shown(&found)?;
+        let FabricStatus { user, pid, scenario, .. } = status(&found)?;
         if belongs_to_other(&user, &user::login_name()) {
             return Err(Failure::refused(format!(
                 "the only running fabric, `{found}`, belongs to the user {user} (process {pid}, {scenario}); to use it, give its name"
@@ -178,9 +178,9 @@ pub fn send(name: &str, request: &Request) -> Outcome<Response> {
     }
 }
 
-pub fn shown(name: &str) -> Outcome<Shown> {
-    match send(name, &Request::Show)? {
-        Response::Shown(shown) => Ok(shown),
+pub fn status(name: &str) -> Outcome<FabricStatus> {
+    match send(name, &Request::Status)? {
+        Response::Status(status) => Ok(status),
         other => Err(unexpected(&other)),
     }
 }
@@ -190,7 +190,7 @@ pub fn unexpected(response: &Response) -> Failure {
 }
 
 fn exchange(name: &str, request: &Request) -> std::io::Result<Response> {
-    let mut stream = UnixStream::connect(spray_experiments::switch::control(name))?;
+    let mut stream = UnixStream::connect(spray_experiments::switch::control_socket(name))?;
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();

@@ -8,32 +8,31 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use spray_experiments::switch::Between;
+use spray_experiments::switch::ExternalInterfaces;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, note, say};
 
-use super::keeper::keep;
+use super::daemon::run_daemon;
 use super::link::table;
 use super::name::Name;
 use super::protocol::{
-    CableRow, EventRow, Report, Request, Response, Shown, check_root, named_or_only, own_fabric, send, shown,
-    unexpected,
+    CableRow, EventRow, FabricReport, FabricStatus, Request, Response, check_root, named_or_only, own_fabric, send,
+    status, unexpected,
 };
 use crate::lab::args;
 
-/// Sets a fabric up, with the interfaces of `between` if given; without a scenario, lists what is
-/// running.
-pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
+/// Sets a fabric up, between `interfaces` if given; without a scenario, lists what runs.
+pub fn up(arguments: &args::Up, interfaces: Option<ExternalInterfaces<'_>>) -> Outcome {
     check_root()?;
     if arguments.keep {
-        return keep(arguments, between);
+        return run_daemon(arguments, interfaces);
     }
-    let shown = match &arguments.scenario {
-        Some(_) => start_keeper()?,
-        None => shown(&named_or_only(arguments.name.as_ref().map(|Name(name)| name.as_str()))?)?,
+    let status = match &arguments.scenario {
+        Some(_) => start_daemon()?,
+        None => status(&named_or_only(arguments.name.as_ref().map(|Name(name)| name.as_str()))?)?,
     };
-    print_shown(&shown)
+    print_status(&status)
 }
 
 pub fn down(arguments: &args::Down) -> Outcome {
@@ -43,11 +42,11 @@ pub fn down(arguments: &args::Down) -> Outcome {
         other => return Err(unexpected(&other)),
     };
     let namespaces = if removed.is_empty() { String::new() } else { format!(": {}", removed.join(", ")) };
-    let Report { seconds, links, events, lost_frames } = &report;
+    let FabricReport { seconds, links, events, lost_frames } = &report;
     say!("removed {name}{namespaces}");
     say!("it was up for {seconds:.1} s; its links carried:");
     table(links.iter().filter(|row| row.frames > 0 || row.drops().iter().any(|(_, count)| *count > 0)));
-    events.iter().for_each(|EventRow { at_s, links, what }| say!("{at_s:>9.1} s  {links} {what}"));
+    events.iter().for_each(|EventRow { at_s, links, change }| say!("{at_s:>9.1} s  {links} {change}"));
     print_lost(*lost_frames);
     if !programs.is_empty() {
         note!("spray: programs in its hosts continue without a network:");
@@ -61,8 +60,8 @@ pub fn down(arguments: &args::Down) -> Outcome {
     }))
 }
 
-fn print_shown(shown: &Shown) -> Outcome {
-    let Shown { name, scenario, hosts, pid, user, node, cables, .. } = shown;
+fn print_status(status: &FabricStatus) -> Outcome {
+    let FabricStatus { name, scenario, hosts, pid, user, node, cables, .. } = status;
     let owner = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
     let part = if node.is_empty() { String::new() } else { format!(" switch {node}, with") };
     say!("{name} is running, from {scenario}:{part} {}, kept by process {pid}{owner}", counted(hosts.len()));
@@ -85,16 +84,16 @@ fn print_shown(shown: &Shown) -> Outcome {
     for CableRow { link, interface, state } in cables {
         say!("{link:<16} {interface:<16} {state}");
     }
-    if shown.at_once {
+    if status.undelayed {
         say!(
             "the links are too fast for one thread to delay frames: frames are forwarded immediately, and latencies are not those of the scenario"
         );
     }
-    print_lost(shown.lost_frames);
-    let first = shown.hosts.first().map_or("h0", |host| host.host.as_str());
+    print_lost(status.lost_frames);
+    let first = status.hosts.first().map_or("h0", |host| host.host.as_str());
     let shell = if is_given { String::new() } else { format!("`spray shell {first}` opens a shell in a host, ") };
     info!("{shell}`spray link` lists links, `spray down {name}` removes the fabric");
-    say::object(shown)
+    say::object(status)
 }
 
 fn print_lost(frames: u64) {
@@ -109,7 +108,7 @@ fn counted(hosts: usize) -> String {
     if hosts == 1 { "1 host".into() } else { format!("{hosts} hosts") }
 }
 
-fn start_keeper() -> Outcome<Shown> {
+fn start_daemon() -> Outcome<FabricStatus> {
     let stop = Stop::on_signals()?;
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let mut child = Command::new(program)
@@ -123,9 +122,9 @@ fn start_keeper() -> Outcome<Shown> {
     let mut errors = String::new();
     // The process closes both once the fabric is up.
     let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut errors));
-    if let Ok(shown) = serde_json::from_str(&line) {
+    if let Ok(status) = serde_json::from_str(&line) {
         errors.lines().for_each(|line| info!("{line}"));
-        return Ok(shown);
+        return Ok(status);
     }
     let status = child.wait().map_err(Failure::failed)?;
     let errors = errors.trim_end();

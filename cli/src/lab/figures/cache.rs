@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use spray_experiments::figures::{Figure, Made, Plan, Scale};
+use spray_experiments::figures::{Figure, FigureRun, Plan, Scale};
 use spray_tools::failure::{Failure, Outcome};
 
 use crate::lab::campaign::{COMMIT, VERSION};
@@ -17,7 +17,7 @@ use crate::lab::runs::Part;
 struct Line {
     /// Hash of the settings, the seed, the version and the commit.
     key: String,
-    made: Made,
+    made: FigureRun,
 }
 
 pub fn key(plan: &Plan<'_>, run: usize) -> String {
@@ -26,7 +26,7 @@ pub fn key(plan: &Plan<'_>, run: usize) -> String {
 
 /// The runs in a folder, by key.
 #[derive(Default)]
-pub struct Cache(HashMap<String, Made>);
+pub struct Cache(HashMap<String, FigureRun>);
 
 impl Cache {
     /// Reads the runs in `out`. Skips incomplete lines, which a killed process may leave.
@@ -46,7 +46,7 @@ impl Cache {
     }
 
     /// Returns all runs of the plan, or `None` if one is missing.
-    pub fn all(&self, plan: &Plan<'_>) -> Option<Vec<Made>> {
+    pub fn all(&self, plan: &Plan<'_>) -> Option<Vec<FigureRun>> {
         (0..plan.runs()).map(|run| self.0.get(&key(plan, run)).cloned()).collect()
     }
 }
@@ -63,7 +63,7 @@ impl CacheWriter {
         Self { path: out.join(format!("{}-{}.{part}jsonl", figure.file_name(), scale.name())), file: None }
     }
 
-    pub fn write(&mut self, key: String, made: Made) -> Outcome {
+    pub fn write(&mut self, key: String, made: FigureRun) -> Outcome {
         let line = serde_json::to_string(&Line { key, made }).map_err(Failure::failed)?;
         let file = match &mut self.file {
             Some(file) => file,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sim::reference;
-use crate::workload::{Each, Pattern};
+use crate::workload::{FlowTemplate, Pattern};
 use spray_fabric::{FatTree, LeafSpine};
 
 /// OFAN's setting (§5): 800 Gb/s, 0.5 us per link, payloads of 4,096 bytes. The inter-frame gap of
@@ -21,7 +21,7 @@ fn down(network: &Network, name: &str) -> LinkEvent {
     LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action: LinkAction::Down { convergence_ps: 0 } }
 }
 
-const EACH: Each = Each { bytes: 256 * 4_096, start_ps: 0 };
+const EACH: FlowTemplate = FlowTemplate { bytes: 256 * 4_096, start_ps: 0 };
 
 #[test]
 fn the_permutation_bound_is_that_of_the_paper() {

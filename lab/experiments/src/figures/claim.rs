@@ -34,8 +34,7 @@ pub struct Claim {
     pub most: Option<f64>,
     /// The side of the range on which a value is even better.
     pub better: Option<Better>,
-    /// The known reason if it is not confirmed: another setup, or an artefact or error of the
-    /// paper.
+    /// The known reason if it is not confirmed: another setup, an artefact, an error of the paper.
     pub why: Option<String>,
 }
 

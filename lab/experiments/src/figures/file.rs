@@ -39,8 +39,7 @@ pub struct Figure {
     pub watch: Option<String>,
     /// Settings to start from.
     pub preset: Option<Preset>,
-    /// A model of [`models`](super::models) instead of the simulator; `scenario` has its
-    /// parameters.
+    /// A model of [`models`](super::models), not the simulator; `scenario` has its parameters.
     pub model: Option<String>,
     /// Whether hosts send at the rate that all flows can have (OFAN §4), by seed.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! The tables of a figure as text.
 
 use super::file::{Figure, Measure};
-use super::run::{Cell, Shown};
+use super::run::{Cell, FigureResults};
 use super::verdict::number;
 use crate::results::align;
 
@@ -23,15 +23,14 @@ impl Grid {
     }
 }
 
-/// Returns a table by condition for each measure, or with one condition a table by measure.
-/// `with_intervals` adds the 95 % confidence intervals.
-pub fn grids(figure: &Figure, shown: &Shown, with_intervals: bool) -> Vec<Grid> {
+/// Returns a table by condition for each measure, or by measure; `with_intervals`: of 95 %.
+pub fn grids(figure: &Figure, results: &FigureResults, with_intervals: bool) -> Vec<Grid> {
     let cell = |own: &Cell, measure: &Measure| cell(own, measure, with_intervals);
-    let conditions: Vec<String> = figure.conditions(shown.scale).map(|condition| condition.name.clone()).collect();
+    let conditions: Vec<String> = figure.conditions(results.scale).map(|condition| condition.name.clone()).collect();
     let grid = |corner: &str, titles: Vec<String>, row: &dyn Fn(&Vec<Cell>) -> Vec<String>| Grid {
         corner: corner.into(),
         titles,
-        rows: figure.series.iter().zip(&shown.cells).map(|(series, cells)| (series.name.clone(), row(cells))).collect(),
+        rows: figure.series.iter().zip(&results.cells).map(|(one, cells)| (one.name.clone(), row(cells))).collect(),
     };
     if let [condition] = conditions.as_slice() {
         let row = |cells: &Vec<Cell>| figure.measure.iter().map(|measure| cell(&cells[0], measure)).collect();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::lines::Lines;
+use super::port_series::PortSeries;
 use crate::bound::Bound;
 use crate::results::statistics::round3;
 use crate::results::{RunResult, times};
@@ -23,7 +23,7 @@ pub type Measures = BTreeMap<String, f64>;
 pub(super) const OF_BOUND: [&str; 3] = ["bound_us", "bound_gbps", "above_percent"];
 
 /// Returns the measures of a run, with those of `OF_BOUND` if a bound is given.
-pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) -> Measures {
+pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, port_series: &[PortSeries]) -> Measures {
     let summary = run.summary();
     let mut all = Measures::new();
     let value = serde_json::to_value(&summary).unwrap_or_default();
@@ -35,7 +35,7 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
         all.extend(summary.flows.makespan_us.map(above));
     }
     all.extend(times(run.flows.iter()).percentile(0.8).map(|p80| ("fct_p80_us".into(), p80.value)));
-    all.extend(unevenness(watched));
+    all.extend(unevenness(port_series));
     all
 }
 
@@ -58,22 +58,22 @@ fn flatten(path: &str, value: &Value, all: &mut Measures) {
     }
 }
 
-fn unevenness(watched: &[Lines]) -> Measures {
-    let samples = watched.iter().map(|lines| lines.gbps.len()).min().unwrap_or(0);
-    if watched.is_empty() {
+fn unevenness(port_series: &[PortSeries]) -> Measures {
+    let samples = port_series.iter().map(|lines| lines.gbps.len()).min().unwrap_or(0);
+    if port_series.is_empty() {
         return Measures::new();
     }
     let (mut sum, mut count) = (0.0, 0u64);
     // Skips the start and the end of the flows.
     for sample in samples / 4..3 * samples / 4 {
-        let rates: Vec<f64> = watched.iter().map(|lines| lines.gbps[sample].1).collect();
+        let rates: Vec<f64> = port_series.iter().map(|lines| lines.gbps[sample].1).collect();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         if mean > 0.0 {
             sum += rates.iter().map(|rate| (rate / mean - 1.0).abs()).sum::<f64>();
             count += rates.len() as u64;
         }
     }
-    let queue = watched.iter().flat_map(|lines| &lines.queue_bytes).fold(0.0f64, |most, (_, bytes)| most.max(*bytes));
+    let queue = port_series.iter().flat_map(|port| &port.queue_bytes).fold(0.0f64, |most, (_, bytes)| most.max(*bytes));
     let uneven_percent = round3(100.0 * sum / count.max(1) as f64);
     named([("watch.uneven_percent", uneven_percent), ("watch.queue_bytes", queue)])
 }

@@ -7,22 +7,22 @@ use spray_core::units::Gbps;
 use toml::Value;
 
 use super::file::{Condition, Figure, Scale, Series, Tune};
-use super::lines::{Lines, watched};
 use super::measures::{Measures, OF_BOUND, of_run};
 use super::models;
 use super::plan::Settings;
+use super::port_series::{PortSeries, port_series};
 use crate::results::Spread;
 use crate::sim::Simulation;
 
 /// The results of a figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
+pub struct FigureResults {
     /// Scale of the runs.
     pub scale: Scale,
     /// By series and condition.
     pub cells: Vec<Vec<Cell>>,
     /// Ports over time, by series; may be empty.
-    pub watched: Vec<Vec<Lines>>,
+    pub port_series: Vec<Vec<PortSeries>>,
 }
 
 /// The runs of a series under a condition.
@@ -45,7 +45,7 @@ impl Cell {
         }
     }
 
-    fn of(figure: &Figure, runs: &[&Made], tuned: Option<String>) -> Self {
+    fn of(figure: &Figure, runs: &[&FigureRun], tuned: Option<String>) -> Self {
         let spread = |key: &String| {
             let values: Vec<f64> = runs.iter().filter_map(|run| run.measures.get(key).copied()).collect();
             let lower_bound = is_time(key) && runs.iter().any(|run| run.incomplete > 0);
@@ -63,10 +63,10 @@ fn is_time(key: &str) -> bool {
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Made {
+pub struct FigureRun {
     measures: Measures,
     incomplete: u64,
-    watched: Vec<Lines>,
+    port_series: Vec<PortSeries>,
 }
 
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// The reason why the simulator rejects the scenario.
-    pub fn run(&self, run: usize) -> Result<Made, String> {
+    pub fn run(&self, run: usize) -> Result<FigureRun, String> {
         self.figure.make(&self.jobs[run])
     }
 
@@ -144,16 +144,16 @@ impl<'a> Plan<'a> {
     ///
     /// # Panics
     /// When a run is missing.
-    pub fn shown(&self, runs: &[Made]) -> Shown {
+    pub fn results(&self, runs: &[FigureRun]) -> FigureResults {
         let Self { figure, scale, cells, .. } = self;
         let row = |(row, series): (&Vec<Tried<'_>>, &Series)| {
             row.iter().map(|tried| figure.best(tried, series.tune.as_ref(), runs)).collect()
         };
-        let watched = |row: &Vec<Tried<'_>>| runs[row[0][0].1[0]].watched.clone();
-        Shown {
+        let port_series = |row: &Vec<Tried<'_>>| runs[row[0][0].1[0]].port_series.clone();
+        FigureResults {
             scale: *scale,
             cells: cells.iter().zip(&figure.series).map(row).collect(),
-            watched: if figure.watch.is_some() { cells.iter().map(watched).collect() } else { Vec::new() },
+            port_series: if figure.watch.is_some() { cells.iter().map(port_series).collect() } else { Vec::new() },
         }
     }
 }
@@ -178,9 +178,9 @@ impl Figure {
     }
 
     /// Describes the size of its runs, or why there are none.
-    pub fn what_was_run(&self, shown: Option<&Shown>) -> String {
-        match (shown, &self.not_shown) {
-            (Some(Shown { scale, .. }), _) => format!("{} ({})", self.size(*scale).about, scale.name()),
+    pub fn what_was_run(&self, results: Option<&FigureResults>) -> String {
+        match (results, &self.not_shown) {
+            (Some(FigureResults { scale, .. }), _) => format!("{} ({})", self.size(*scale).about, scale.name()),
             (None, Some(why)) => format!("not shown: {why}"),
             (None, None) => "not run".into(),
         }
@@ -198,10 +198,10 @@ impl Figure {
         format!("{preset:?} {model:?} {watch:?} {at_bound_rate} {}\n{scenario}", self.needs_bound())
     }
 
-    fn make(&self, job: &Job) -> Result<Made, String> {
+    fn make(&self, job: &Job) -> Result<FigureRun, String> {
         if let Some(model) = &self.model {
             let measures = models::run(model, &job.settings.parameters(self), job.seed)?;
-            return Ok(Made { measures, incomplete: 0, watched: Vec::new() });
+            return Ok(FigureRun { measures, incomplete: 0, port_series: Vec::new() });
         }
         let mut scenario = job.settings.scenario(self)?;
         let mut bound = None;
@@ -214,16 +214,16 @@ impl Figure {
         }
         let balancer = scenario.transport.balancer[0];
         let run = Simulation::new(&scenario).run(balancer, job.seed, &[]).map_err(|error| error.to_string())?;
-        let watched = match &self.watch {
-            Some(switch) if job.watch => watched(&run, switch),
+        let port_series = match &self.watch {
+            Some(switch) if job.watch => port_series(&run, switch),
             _ => Vec::new(),
         };
-        let measures = of_run(&run, bound.as_ref(), &watched);
+        let measures = of_run(&run, bound.as_ref(), &port_series);
         let incomplete = run.flows.iter().filter(|flow| flow.fct_us.is_none()).count() as u64;
-        Ok(Made { measures, incomplete, watched })
+        Ok(FigureRun { measures, incomplete, port_series })
     }
 
-    fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[Made]) -> Cell {
+    fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[FigureRun]) -> Cell {
         let mean = |jobs: &[usize], key: &str| {
             let of = |job: &usize| match runs[*job].incomplete {
                 0 => runs[*job].measures.get(key).copied().unwrap_or(f64::INFINITY),
@@ -239,7 +239,7 @@ impl Figure {
         let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
         let best = tried.iter().min_by(|a, b| order(cost(&a.1), cost(&b.1)));
         best.map_or_else(Cell::default, |(value, jobs)| {
-            let runs: Vec<&Made> = jobs.iter().map(|job| &runs[*job]).collect();
+            let runs: Vec<&FigureRun> = jobs.iter().map(|job| &runs[*job]).collect();
             Cell::of(self, &runs, value.map(ToString::to_string))
         })
     }

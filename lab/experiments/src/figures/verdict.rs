@@ -2,7 +2,7 @@
 
 use super::claim::{Better, Claim, Extreme, OTHERS, Pick};
 use super::file::Figure;
-use super::run::Shown;
+use super::run::FigureResults;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
@@ -17,7 +17,7 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Finding {
     /// Our values as text.
     pub ours: String,
     pub verdict: Verdict,
@@ -25,7 +25,7 @@ pub struct Found {
     pub why: Option<String>,
 }
 
-impl Found {
+impl Finding {
     pub fn text(&self) -> String {
         let verdict = self.verdict.text();
         self.why.as_ref().map_or(verdict.clone(), |why| format!("{verdict}: {why}"))
@@ -70,9 +70,9 @@ impl Compared<'_> {
 
 impl Claim {
     /// Checks the claim against the results.
-    pub fn against(&self, figure: &Figure, shown: &Shown) -> Found {
+    pub fn against(&self, figure: &Figure, results: &FigureResults) -> Finding {
         let key = self.measure.as_deref().unwrap_or(&figure.measure[0].key);
-        let compared = self.compared(figure, shown, key);
+        let compared = self.compared(figure, results, key);
         let fits_worse = |compared: &Compared<'_>| self.misfit(compared.value());
         let value = Compared::value;
         let counts = match self.pick {
@@ -80,7 +80,7 @@ impl Claim {
             Pick::Least => compared.iter().min_by(|a, b| value(a).total_cmp(&value(b))),
             Pick::Largest => compared.iter().max_by(|a, b| value(a).total_cmp(&value(b))),
         };
-        let Some(counts) = counts else { return Found { ours: String::new(), verdict: Verdict::NotRun, why: None } };
+        let Some(counts) = counts else { return Finding { ours: String::new(), verdict: Verdict::NotRun, why: None } };
         let unit = figure.measure.iter().find(|measure| measure.key == key).map_or("", |measure| &measure.unit);
         let place = if compared.len() > 1 { format!("{}: ", counts.at) } else { String::new() };
         let ours = match counts.other {
@@ -92,19 +92,19 @@ impl Claim {
         };
         let verdict = self.verdict(counts.value());
         let is_doubtful = matches!(verdict, Verdict::Contradicted | Verdict::Off(_));
-        Found { ours: ours.trim_end().into(), verdict, why: self.why.clone().filter(|_| is_doubtful) }
+        Finding { ours: ours.trim_end().into(), verdict, why: self.why.clone().filter(|_| is_doubtful) }
     }
 
-    fn compared<'a>(&'a self, figure: &'a Figure, shown: &Shown, key: &str) -> Vec<Compared<'a>> {
+    fn compared<'a>(&'a self, figure: &'a Figure, results: &FigureResults, key: &str) -> Vec<Compared<'a>> {
         let of = figure.series.iter().position(|series| series.name == self.of);
         let to: Vec<usize> = match self.to.as_slice() {
             [all] if all == OTHERS => (0..figure.series.len()).filter(|index| Some(*index) != of).collect(),
             names => names.iter().filter_map(|name| figure.series.iter().position(|s| s.name == *name)).collect(),
         };
         let to = if to.is_empty() && self.to_at.is_some() { of.into_iter().collect() } else { to };
-        let conditions: Vec<&str> = figure.conditions(shown.scale).map(|condition| condition.name.as_str()).collect();
+        let conditions: Vec<&str> = figure.conditions(results.scale).map(|condition| condition.name.as_str()).collect();
         let place = |name: &str| conditions.iter().position(|known| *known == name);
-        let value = |series: usize, condition: usize| shown.cells[series][condition].value(key);
+        let value = |series: usize, condition: usize| results.cells[series][condition].value(key);
         let one = |(index, name): (usize, &&'a str)| {
             let own = value(of?, index)?;
             let there = self.to_at.as_ref().map_or(Some(index), |name| place(name))?;

@@ -5,20 +5,22 @@ use serde::Serialize;
 use super::data::Line;
 use super::html::{WITHOUT_SCRIPTS, escape, page, page_with, paragraph, plot, section, table};
 use crate::figures::Plot as Kind;
-use crate::figures::{Cell, Claim, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
+use crate::figures::{
+    Cell, Claim, Condition, Count, Figure, FigureResults, Grid, Measure, PortSeries, Series, Verdict, grids,
+};
 
 /// Returns the page that lists figures, with links to those that were run.
-pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
-    let row = |(figure, shown): &(Figure, Option<Shown>)| {
+pub fn figures_page(figures: &[(Figure, Option<FigureResults>)]) -> String {
+    let row = |(figure, results): &(Figure, Option<FigureResults>)| {
         let name = escape(&figure.heading());
-        let (name, count) = match shown {
-            Some(shown) => (
+        let (name, count) = match results {
+            Some(results) => (
                 format!("<a href=\"{}.html\">{name}</a>", escape(&figure.file_name())),
-                Count::of(figure, shown).text(),
+                Count::of(figure, results).text(),
             ),
             None => (name, String::new()),
         };
-        let size = figure.what_was_run(shown.as_ref());
+        let size = figure.what_was_run(results.as_ref());
         vec![name, escape(&size), escape(&count)]
     };
     let list = wrapped(&table(&["figure", "what was run", "statements of the paper"], 3, figures.iter().map(row)));
@@ -27,29 +29,29 @@ pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
 
 const TITLE: &str = "The papers' figures";
 
-pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
-    let size = figure.size(shown.scale);
+pub fn figure_page(figure: &Figure, results: &FigureResults) -> String {
+    let size = figure.size(results.scale);
     let mut text =
         format!("<p class=\"soft\">{} ({}). {}</p>\n", sentence(&figure.paper), figure.section, escape(&figure.ours));
     text += &paragraph("soft", &format!("Here: {}; seeds: {}.", size.about, size.seeds));
     if !figure.claim.is_empty() {
-        text += &wrapped(&statements(figure, shown));
+        text += &wrapped(&statements(figure, results));
     }
-    let mut plots: Vec<Plot> = figure.measure.iter().flat_map(|measure| of_measure(figure, shown, measure)).collect();
-    for (series, lines) in figure.series.iter().zip(&shown.watched).filter(|(_, lines)| !lines.is_empty()) {
-        let over_time = |what: &str, unit, of: fn(&Lines) -> &Vec<(f64, f64)>| {
-            let line = |lines: &Lines| Drawn { line: Line::new(&lines.port, of(lines).iter().copied()), band: None };
+    let mut plots: Vec<Plot> = figure.measure.iter().flat_map(|measure| of_measure(figure, results, measure)).collect();
+    for (series, lines) in figure.series.iter().zip(&results.port_series).filter(|(_, lines)| !lines.is_empty()) {
+        let time_series = |what: &str, unit, of: fn(&PortSeries) -> &Vec<(f64, f64)>| {
+            let line = |port: &PortSeries| Drawn { line: Line::new(&port.port, of(port).iter().copied()), band: None };
             Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line))
         };
-        plots.push(over_time("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
-        plots.push(over_time("queues", "bytes", |lines| &lines.queue_bytes));
+        plots.push(time_series("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
+        plots.push(time_series("queues", "bytes", |lines| &lines.queue_bytes));
     }
     plots.iter_mut().enumerate().for_each(|(number, plot)| plot.id = format!("plot{number}"));
     let mut body = format!("<header><h1>{}</h1></header>\n", escape(&figure.heading()));
     body += &section("What the paper says", &text);
     let cards: String = plots.iter().map(|Plot { id, title, .. }| plot(id, title, "")).collect();
     body += &format!("{WITHOUT_SCRIPTS}<div class=\"two\">\n{cards}</div>\n");
-    body += &section("Values", &grids(figure, shown, true).iter().map(values).collect::<String>());
+    body += &section("Values", &grids(figure, results, true).iter().map(values).collect::<String>());
     body += "<p><a href=\"report.html\">All figures</a></p>\n";
     page_with(&figure.heading(), &body, &FigureData { kind: "figure", plots })
 }
@@ -102,9 +104,9 @@ fn sentence(text: &str) -> String {
     escape(text.trim_end_matches('.'))
 }
 
-fn statements(figure: &Figure, shown: &Shown) -> String {
+fn statements(figure: &Figure, results: &FigureResults) -> String {
     let row = |claim: &Claim| {
-        let found = claim.against(figure, shown);
+        let found = claim.against(figure, results);
         let class = match found.verdict {
             Verdict::Confirmed | Verdict::Better => "good",
             Verdict::Contradicted => "bad",
@@ -118,8 +120,8 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
 }
 
 /// Returns one plot with lines, or one with bars for each condition.
-fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
-    let conditions: Vec<_> = figure.conditions(shown.scale).collect();
+fn of_measure(figure: &Figure, results: &FigureResults, measure: &Measure) -> Vec<Plot> {
+    let conditions: Vec<_> = figure.conditions(results.scale).collect();
     let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
     let interval = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
     if figure.plot == Kind::Lines && conditions.len() > 1 {
@@ -137,7 +139,7 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
             let is_there = cells.iter().any(|cell| interval(cell).is_some());
             Drawn { line: Line::new(&series.name, at(None).into_iter()), band: is_there.then(|| Line::new("", band)) }
         };
-        let lines = figure.series.iter().zip(&shown.cells).map(line);
+        let lines = figure.series.iter().zip(&results.cells).map(line);
         return vec![Plot::of_lines(measure.title.clone(), &figure.x, &measure.unit, lines)];
     }
     let bars = |(index, condition): (usize, &&Condition)| {
@@ -148,7 +150,7 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
         };
         let title =
             if conditions.len() > 1 { format!("{}: {}", condition.name, measure.title) } else { measure.title.clone() };
-        let bars = figure.series.iter().zip(&shown.cells).map(bar).collect();
+        let bars = figure.series.iter().zip(&results.cells).map(bar).collect();
         Plot { title, unit: measure.unit.clone(), bars, ..Plot::default() }
     };
     conditions.iter().enumerate().map(bars).collect()

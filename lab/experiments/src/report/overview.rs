@@ -5,10 +5,10 @@ use spray_settings::AxisValue;
 use super::data::overview::{OverviewData, distinct, has_several_switches};
 use super::html::{Row, WITHOUT_SCRIPTS, escape, more, page_with, paragraph, plots, section, table};
 use super::run::{warnings, workloads};
-use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
+use crate::results::{FinishedRun, Summary, WORDS, lateness_note, lines};
 
 /// Returns the page that compares runs. Rows of its table link to the runs' own pages.
-pub fn overview_page(runs: &[Finished]) -> String {
+pub fn overview_page(runs: &[FinishedRun]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
     let several = has_several_switches(summaries.iter());
     let conditions = distinct(summaries.iter().map(|s| condition(s, several)));
@@ -86,7 +86,7 @@ fn some(names: &[String]) -> String {
     if names.len() > CONDITIONS { format!("{shown} and {} more", names.len() - CONDITIONS) } else { shown }
 }
 
-fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
+fn compared(runs: &[FinishedRun], summaries: &[Summary]) -> String {
     let mut last = None;
     let mut rows = Vec::new();
     let (header, lines) = lines(summaries);

@@ -5,9 +5,9 @@ use spray_fabric::{Bin, PortOutcome, PortSamples};
 
 use super::*;
 use crate::results::tests::sample;
-use crate::results::{Completion, Drops, Finished, RunResult, SizeClass, Summary, WorkloadSummary, write_overview};
+use crate::results::{Completion, Drops, FinishedRun, RunResult, SizeClass, Summary, WorkloadSummary, write_overview};
 
-fn nine() -> Vec<Finished> {
+fn nine() -> Vec<FinishedRun> {
     let conditions = ["healthy", "half-rate uplink", "silent drop"];
     let balancers = [("ecmp", 1.9), ("ops", 1.2), ("reps", 1.0)];
     let mut runs = Vec::new();
@@ -154,7 +154,7 @@ fn the_page_of_a_large_sweep_is_small() {
     let one = nine().remove(0);
     let run = |seed: u64| {
         let summary = Summary { seed, ..one.summary.clone() };
-        Finished { summary, fct_us: (0..=100).map(|i| 123.456 * f64::from(i)).collect(), ..one.clone() }
+        FinishedRun { summary, fct_us: (0..=100).map(|i| 123.456 * f64::from(i)).collect(), ..one.clone() }
     };
     let page = overview_page(&(0..6_000).map(run).collect::<Vec<_>>());
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
@@ -175,14 +175,14 @@ fn the_page_of_a_large_sweep_is_small() {
 }
 
 /// Converts a run to the form in which it is read from its folder.
-fn finished(run: &RunResult) -> Finished {
+fn finished(run: &RunResult) -> FinishedRun {
     let delivered = run.delivered.iter().map(|(ps, bytes)| (*ps as f64 / 1e6, *bytes as f64)).collect();
     let folder = format!("{}-{}", run.condition.replace(' ', "-"), run.balancer);
     let drops = run.ports.iter().map(|port| Drops { name: port.layer.clone(), counts: [1, 3, 0, 0, 0] });
     let (sizes, drops) = (Vec::new(), drops.take(1).collect());
     let mut fct_us: Vec<f64> = run.flows.iter().filter_map(|flow| flow.fct_us).collect();
     fct_us.sort_by(f64::total_cmp);
-    Finished {
+    FinishedRun {
         folder,
         has_report: true,
         summary: run.summary(),
@@ -209,7 +209,7 @@ fn the_overview_title_has_the_common_parts_of_the_scenarios() {
 fn pages_of_empty_and_unfinished_runs_can_be_drawn() {
     assert_well_formed(&run_page(&RunResult::default()));
     assert_well_formed(&overview_page(&[]));
-    assert!(!overview_page(&[Finished::default()]).contains("could not be drawn"));
+    assert!(!overview_page(&[FinishedRun::default()]).contains("could not be drawn"));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn times_and_sizes_of_a_run_have_a_line_per_workload() {
     };
     assert_eq!(names(&run), [["all flows"], ["all flows"]]);
     run.flows[1].workload = "background".into();
-    run.flows[1].alone_us = 48.0;
+    run.flows[1].unloaded_fct_us = 48.0;
     let lines = ["all flows".into(), Value::from(run.flows[0].workload.as_str()), "background".into()];
     assert_eq!(names(&run), [lines.clone(), lines]);
     let data = data_of(&run_page(&run));
@@ -248,7 +248,7 @@ fn pages_can_be_written_for_inspection() {
 #[test]
 fn several_workloads_can_be_chosen_and_have_a_table() {
     assert_eq!(data_of(&overview_page(&nine()))["workloads"], json!([]));
-    let named = |run: Finished| {
+    let named = |run: FinishedRun| {
         let workloads = ["storage", "training"].map(|name| WorkloadSummary {
             name: name.into(),
             flows: crate::results::FlowFigures {
@@ -261,7 +261,7 @@ fn several_workloads_can_be_chosen_and_have_a_table() {
         let completion =
             |slow: f64| Completion { fct_us: run.fct_us.iter().map(|us| us * slow).collect(), sizes: vec![class] };
         let completions = vec![completion(1.0), completion(2.0)];
-        Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, workloads: completions, ..run }
+        FinishedRun { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, workloads: completions, ..run }
     };
     let mut one = nine().remove(0);
     one.summary.workloads[0].name = "storage".into();

@@ -5,8 +5,8 @@ use spray_core::path::BalancerKind;
 use spray_fabric::{FlowOutcome, LinkAction, LinkEvent, PortOutcome};
 
 use super::{EngineFigures, EventKind, EventRow, FlowResult, Incomplete, RunResult, Shape, us};
-use crate::scenario::{Alone, FctEnd, Paths, Scenario};
-use crate::workload::{Class, Flow, Plan, classes};
+use crate::scenario::{FctEnd, Paths, Scenario, UnloadedTimes};
+use crate::workload::{Flow, FlowClass, Plan, classes};
 
 /// A run and the outcomes common to both engines. Times are ps of scenario time.
 pub(crate) struct Collect<'a> {
@@ -40,8 +40,8 @@ impl Collect<'_> {
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let classes = classes(&self.scenario.workloads);
-        let of_run = |((flow, outcome), _): &((&Flow, &FlowOutcome), Alone)| self.is_part(flow, outcome.started_ps);
-        let alone = self.scenario.alone(self.paths, &self.plan.flows);
+        let of_run = |((flow, of), _): &((&Flow, &FlowOutcome), UnloadedTimes)| self.is_part(flow, of.started_ps);
+        let alone = self.scenario.unloaded_times(self.paths, &self.plan.flows);
         let flows = self.plan.flows.iter().zip(outcomes).zip(alone).filter(of_run);
         let flow = |((flow, outcome), alone): ((&Flow, _), _)| {
             self.flow(flow, &classes[usize::from(flow.class)], outcome, alone)
@@ -60,7 +60,7 @@ impl Collect<'_> {
             congestion_control: self.scenario.own.cc_name(self.scenario.transport.cc).into(),
             switching: self.scenario.network.switching.clone(),
             seed: self.seed,
-            axes: self.scenario.written.axes.clone(),
+            axes: self.scenario.settings.axes.clone(),
             shape: Shape::of(&self.scenario.network),
             flows,
             loss_duration_us: last_drop.map(|(_, after_us)| after_us),
@@ -69,7 +69,7 @@ impl Collect<'_> {
         }
     }
 
-    fn flow(&self, flow: &Flow, class: &Class, outcome: &FlowOutcome, alone: Alone) -> FlowResult {
+    fn flow(&self, flow: &Flow, class: &FlowClass, outcome: &FlowOutcome, alone: UnloadedTimes) -> FlowResult {
         let start_us = us(outcome.started_ps.unwrap_or(flow.start_ps));
         let end_us = self.end_ps(outcome).map(us);
         let fct_us = end_us.map(|end| end - start_us);
@@ -92,12 +92,12 @@ impl Collect<'_> {
             start_us,
             end_us,
             fct_us,
-            way_us: us(alone.way_ps),
+            last_bit_us: us(alone.last_bit_ps),
             link_us: us(self.scenario.link_ps(flow)),
-            alone_us: us(alone.time_ps),
+            unloaded_fct_us: us(alone.time_ps),
             incomplete,
             given_up_us,
-            had_us: has_time.then(|| given_up_us.unwrap_or(us(self.end_ps)) - start_us),
+            elapsed_us: has_time.then(|| given_up_us.unwrap_or(us(self.end_ps)) - start_us),
             step: flow.step,
             sender: outcome.sender,
             receiver: outcome.receiver,
@@ -146,8 +146,7 @@ impl Collect<'_> {
         rows.collect()
     }
 
-    /// Returns the row of the last data frame dropped by a failing link, and the loss duration in
-    /// us.
+    /// Returns the row of the last data frame dropped by a failing link, and the loss time in us.
     fn last_drop(&self) -> Option<(EventRow, f64)> {
         let dropped = self.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
         let drops = dropped.map(|port| (port.name.as_str(), us(port.counters.last_link_drop_ps)));

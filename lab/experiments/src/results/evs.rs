@@ -21,8 +21,7 @@ pub struct ConnectionEvs {
 pub struct EvBin {
     /// Number of packets by [`Choice`](spray_core::event::Choice).
     pub packets: [u64; 4],
-    /// Packets by choice in each non-empty band, of [`BANDS`](spray_fabric::BANDS) equally wide
-    /// ones.
+    /// Packets by choice in each non-empty band of [`BANDS`](spray_fabric::BANDS) equal ones.
     pub bands: Vec<(u8, [u32; 4])>,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::columns::{Column, Values, count, flag, real, text};
 use super::files::{WriteError, write, write_table};
-use crate::figures::{Figure, Shown};
+use crate::figures::{Figure, FigureResults};
 use crate::report;
 
 /// A measure of a series under a condition.
@@ -48,13 +48,13 @@ const COLUMNS: [Column<Row>; 17] = [
 ///
 /// # Errors
 /// When the folder or a file cannot be written.
-pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<(), WriteError> {
+pub fn write_figures(dir: &Path, figures: &[(Figure, Option<FigureResults>)]) -> Result<(), WriteError> {
     let rows: Vec<Row> =
-        figures.iter().filter_map(|(figure, shown)| Some(rows(figure, shown.as_ref()?))).flatten().collect();
+        figures.iter().filter_map(|(figure, results)| Some(rows(figure, results.as_ref()?))).flatten().collect();
     let columns: Vec<Values> = COLUMNS.iter().map(|column| column.values(&rows)).collect();
     write_table(dir, &("figures", columns))?;
-    for (figure, shown) in figures.iter().filter_map(|(figure, shown)| Some((figure, shown.as_ref()?))) {
-        write(dir, &format!("{}.html", figure.file_name()), &report::figure_page(figure, shown))?;
+    for (figure, results) in figures.iter().filter_map(|(figure, results)| Some((figure, results.as_ref()?))) {
+        write(dir, &format!("{}.html", figure.file_name()), &report::figure_page(figure, results))?;
     }
     write(dir, "report.html", &report::figures_page(figures))
 }
@@ -63,15 +63,15 @@ pub(super) fn documentation() -> String {
     super::columns::markdown(&COLUMNS)
 }
 
-fn rows(figure: &Figure, shown: &Shown) -> Vec<Row> {
+fn rows(figure: &Figure, results: &FigureResults) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (series, cells) in figure.series.iter().zip(&shown.cells) {
-        for (condition, cell) in figure.conditions(shown.scale).zip(cells) {
+    for (series, cells) in figure.series.iter().zip(&results.cells) {
+        for (condition, cell) in figure.conditions(results.scale).zip(cells) {
             for measure in &figure.measure {
                 let Some(spread) = cell.values.get(&measure.key).copied() else { continue };
                 rows.push(Row {
                     figure: figure.id.clone(),
-                    scale: shown.scale.name(),
+                    scale: results.scale.name(),
                     series: series.name.clone(),
                     condition: condition.name.clone(),
                     x: condition.x,

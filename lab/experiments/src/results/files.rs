@@ -8,7 +8,7 @@ use spray_fabric::Switching;
 use spray_settings::Axis;
 
 use super::tables::{self, Table};
-use super::{Finished, Record, RunResult, columns};
+use super::{FinishedRun, Record, RunResult, columns};
 use crate::report;
 
 /// A file or folder that could not be written.
@@ -97,7 +97,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
 ///
 /// # Errors
 /// When the folder or the file cannot be written.
-pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
+pub fn write_overview(dir: &Path, runs: &[FinishedRun]) -> Result<(), WriteError> {
     write(dir, "report.html", &report::overview_page(runs))
 }
 

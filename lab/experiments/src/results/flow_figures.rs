@@ -155,8 +155,8 @@ pub(crate) fn times<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Censored
 
 /// Returns the slowdown, and whether it is a lower bound.
 pub(crate) fn slowdown(flow: &FlowResult) -> Option<(f64, bool)> {
-    let us = flow.time_us().filter(|_| flow.alone_us > 0.0)?;
-    Some((us / flow.alone_us, flow.fct_us.is_none()))
+    let us = flow.time_us().filter(|_| flow.unloaded_fct_us > 0.0)?;
+    Some((us / flow.unloaded_fct_us, flow.fct_us.is_none()))
 }
 
 /// Bytes per microsecond.
@@ -192,14 +192,14 @@ fn span_us<'a>(
 /// Returns the least makespan, see `jct_ratio`; `None` if no flow started.
 fn ideal_us<'a>(started: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     let mut busy: HashMap<(bool, &str), f64> = HashMap::new();
-    let mut way_us = f64::INFINITY;
+    let mut last_bit_us = f64::INFINITY;
     for flow in started {
         *busy.entry((false, &flow.src)).or_default() += flow.link_us;
         *busy.entry((true, &flow.dst)).or_default() += flow.link_us;
-        way_us = way_us.min(flow.way_us);
+        last_bit_us = last_bit_us.min(flow.last_bit_us);
     }
     let busiest = busy.into_values().fold(0.0, f64::max);
-    (busiest > 0.0).then_some(busiest + way_us)
+    (busiest > 0.0).then_some(busiest + last_bit_us)
 }
 
 /// Returns bytes over microseconds as Gb/s; 0 over no time.

@@ -29,17 +29,17 @@ pub struct FlowResult {
     /// The reason why it is incomplete.
     pub incomplete: Option<Incomplete>,
     /// Elapsed time of an incomplete flow until its connection gave up or the run ended.
-    pub had_us: Option<f64>,
+    pub elapsed_us: Option<f64>,
     /// Time at which its connection gave up.
     pub given_up_us: Option<f64>,
     /// Number within the workload of the collective that it is part of.
     pub step: Option<u32>,
     /// Completion time of the message alone in the fabric.
-    pub alone_us: f64,
+    pub unloaded_fct_us: f64,
     /// Transmission time on the slower of the two hosts' links.
     pub link_us: f64,
     /// The least time from then until the receiver has the last bit.
-    pub way_us: f64,
+    pub last_bit_us: f64,
     /// Counters of the sender.
     pub sender: SenderStats,
     /// Counters of the receiver.
@@ -49,7 +49,7 @@ pub struct FlowResult {
 impl FlowResult {
     /// Returns the completion or elapsed time; `None` if it did not start.
     pub(crate) fn time_us(&self) -> Option<f64> {
-        self.fct_us.or(self.had_us)
+        self.fct_us.or(self.elapsed_us)
     }
 
     pub(crate) fn delivered_bytes(&self) -> u64 {

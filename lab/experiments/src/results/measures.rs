@@ -23,7 +23,7 @@ pub enum Of {
     Engine(ValueOf<EngineFigures>),
     Sim(ValueOf<SimFigures>),
     Pfc(ValueOf<PfcFigures>),
-    Counted,
+    SchemeCounters,
     Collectives(ValueOf<Collectives>),
 }
 
@@ -37,7 +37,7 @@ impl Measure {
     fn of_counter(counter: &Counter) -> Self {
         let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
         let better = if less_is_better { Better::Less } else { Better::Neither };
-        Self { key, title, name, unit, about, digits: 0, better, is_count: true, of: Of::Counted }
+        Self { key, title, name, unit, about, digits: 0, better, is_count: true, of: Of::SchemeCounters }
     }
 
     /// Returns its value in a run, if it has one.
@@ -48,7 +48,7 @@ impl Measure {
             Of::Engine(of) => of(&run.engine_figures),
             Of::Sim(of) => of(run.sim.as_ref()?),
             Of::Pfc(of) => of(run.pfc.as_ref()?),
-            Of::Counted => Some(run.counted.get(self.key)? as f64),
+            Of::SchemeCounters => Some(run.scheme_counters.get(self.key)? as f64),
             Of::Collectives(_) => match run.workloads.as_slice() {
                 [only] => self.of_workload(only),
                 _ => None,

@@ -80,7 +80,7 @@ impl Machine {
 
 /// A finished run as tables and reports over several runs need it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Finished {
+pub struct FinishedRun {
     /// Name of its folder.
     pub folder: String,
     /// Whether it has a `report.html`.
@@ -99,7 +99,7 @@ pub struct Finished {
     pub drops: Vec<Drops>,
 }
 
-/// Completion times and slowdowns of flows, as in [`Finished`].
+/// Completion times and slowdowns of flows, as in [`FinishedRun`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Completion {
     /// Completion times in us.
@@ -109,7 +109,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    const COLUMNS: [&str; 4] = ["fct_us", "bytes", "had_us", "alone_us"];
+    const COLUMNS: [&str; 4] = ["fct_us", "bytes", "elapsed_us", "unloaded_fct_us"];
 
     /// Computes them from rows of [`Completion::COLUMNS`] of `total` flows.
     fn of<'a>(flows: impl Iterator<Item = &'a [Option<f64>]> + Clone, total: usize) -> Self {
@@ -157,7 +157,7 @@ impl Drops {
 /// Maximum number of samples kept of a run.
 const SAMPLES: usize = 400;
 
-impl Finished {
+impl FinishedRun {
     /// Loads it from the folder `name` in `out`.
     ///
     /// # Errors

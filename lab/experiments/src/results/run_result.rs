@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{PortOutcome, PortSamples, Switching};
-use spray_pipeline::scheme::Counted;
+use spray_pipeline::scheme::SchemeCounters;
 use spray_settings::Axis;
 
 use super::{ConnectionEvs, EngineFigures, EventRow, FlowResult, PfcFigures, Shape, SimFigures};
@@ -58,7 +58,7 @@ pub struct RunResult {
     /// Measures of priority flow control, if used.
     pub pfc: Option<PfcFigures>,
     /// Counters of the switches' schemes.
-    pub counted: Counted,
+    pub scheme_counters: SchemeCounters,
     /// Time from the first failure to the last data frame that it dropped, if any.
     pub loss_duration_us: Option<f64>,
 }

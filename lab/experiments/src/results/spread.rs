@@ -46,8 +46,7 @@ impl Spread {
         }
     }
 
-    /// Formats the mean with `digits` decimals and the interval: `> 20.0` for a lower bound, a dash
-    /// without values.
+    /// Formats mean (`digits` decimals) and interval: `> 20.0` for a lower bound, a dash for none.
     pub(crate) fn text(&self, digits: usize) -> String {
         match (self.runs, self.ci95) {
             (0, _) => "-".into(),

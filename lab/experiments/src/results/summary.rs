@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, Switching};
-use spray_pipeline::scheme::Counted;
+use spray_pipeline::scheme::SchemeCounters;
 use spray_settings::AxisValue;
 
 use super::flow_figures::counted;
@@ -75,7 +75,7 @@ pub struct Summary {
     pub pfc: Option<PfcFigures>,
     /// Counters of the switches' schemes; others are absent.
     #[serde(flatten)]
-    pub counted: Counted,
+    pub scheme_counters: SchemeCounters,
 }
 
 /// Hashing of switches.
@@ -134,7 +134,7 @@ impl RunResult {
             testbed_losses: self.testbed_losses,
             sim: self.sim,
             pfc: self.pfc,
-            counted: self.counted.clone(),
+            scheme_counters: self.scheme_counters.clone(),
         }
     }
 

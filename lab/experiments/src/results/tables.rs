@@ -1,6 +1,6 @@
 //! The tables of a run, column by column.
 
-use serde_json::Value;
+use serde_json::json;
 use spray_capture::Row;
 use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
@@ -38,13 +38,17 @@ pub(super) const FLOWS: [Column<FlowResult>; 20] = [
     text("workload", "The name of its workload, or of the part of one.", |f| f.workload.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |f| f.balancer.clone()),
     text("flow_congestion_control", "Its congestion control.", |f| f.congestion_control.clone()),
-    real(["slowdown", ""], "`fct_us` over `alone_us`.", |f| Some(f.fct_us? / f.alone_us)),
-    real(["alone_us", "us"], "The time that the message takes alone in the fabric.", |f| Some(f.alone_us)),
+    real(["slowdown", ""], "`fct_us` over `unloaded_fct_us`.", |f| Some(f.fct_us? / f.unloaded_fct_us)),
+    real(["unloaded_fct_us", "us"], "The time that the message takes alone in the fabric.", |f| {
+        Some(f.unloaded_fct_us)
+    }),
     count(["step", ""], "The collective that it is part of, by number within the workload.", |f| f.step.map(u64::from)),
     text("incomplete", "Reason if incomplete: `given-up`, `cut-off` by the end of the run, or `not-started`.", |f| {
         f.incomplete.map(|why| why.to_string()).unwrap_or_default()
     }),
-    real(["had_us", "us"], "Elapsed time of an incomplete flow until it gave up or the run ended.", |f| f.had_us),
+    real(["elapsed_us", "us"], "Elapsed time of an incomplete flow until it gave up or the run ended.", |f| {
+        f.elapsed_us
+    }),
 ];
 
 /// `workloads`: a row per workload. Its measures follow.
@@ -227,13 +231,13 @@ fn with_run<R>(summary: &Summary, columns: &[Column<R>], rows: &[R]) -> Vec<Valu
 /// Returns a column for each axis of the runs, which are of one sweep.
 fn axes(runs: &[Summary]) -> Vec<Values> {
     let column = |(path, kind): (&String, &AxisValue)| {
-        let (kind, value): (_, fn(&AxisValue) -> Value) = match kind {
-            AxisValue::Flag(_) => (Kind::Flag, |value| value.flag().into()),
-            AxisValue::Whole(_) => (Kind::Whole, |value| value.whole().into()),
-            AxisValue::Number(_) => (Kind::Real(None), |value| value.number().into()),
-            AxisValue::Text(_) => (Kind::Text, |value| value.to_string().into()),
+        let kind = match kind {
+            AxisValue::Flag(_) => Kind::Flag,
+            AxisValue::Whole(_) => Kind::Whole,
+            AxisValue::Number(_) => Kind::Real(None),
+            AxisValue::Text(_) => Kind::Text,
         };
-        Values::new(path.clone(), kind, runs.iter().map(|run| run.axes.get(path).map_or(Value::Null, value)).collect())
+        Values::new(path.clone(), kind, runs.iter().map(|run| json!(run.axes.get(path))).collect())
     };
     runs.first().map_or_else(Vec::new, |first| first.axes.iter().map(column).collect())
 }

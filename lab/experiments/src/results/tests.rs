@@ -19,8 +19,8 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         start_us: 0.0,
         end_us: Some(*fct),
         fct_us: Some(*fct),
-        alone_us: 82.0,
-        way_us: 2.0,
+        unloaded_fct_us: 82.0,
+        last_bit_us: 2.0,
         link_us: 80.0,
         sender: sent(300, index as u64),
         receiver: received(OrderStats { reordered: 2, ..OrderStats::default() }),
@@ -55,7 +55,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
 /// Marks a flow as incomplete, in a run or connection that ended at `end_us`.
 pub(crate) fn incomplete(flow: &mut FlowResult, why: Incomplete, end_us: f64) {
     (flow.fct_us, flow.end_us, flow.incomplete) = (None, None, Some(why));
-    flow.had_us = (why != Incomplete::NotStarted).then_some(end_us - flow.start_us);
+    flow.elapsed_us = (why != Incomplete::NotStarted).then_some(end_us - flow.start_us);
     flow.given_up_us = (why == Incomplete::GivenUp).then_some(end_us);
 }
 
@@ -307,9 +307,9 @@ fn csv_files_are_as_documented() {
     run.flows[0].receiver.order = OrderStats { reordered: 2, unexpected: 5, degrees: degrees(&[2, 0, 1]) };
     let [workload, balancer, control] = ["storage", "ops", "nscc"].map(String::from);
     (run.flows[0].workload, run.flows[0].balancer, run.flows[0].congestion_control) = (workload, balancer, control);
-    (run.flows[0].alone_us, run.flows[0].step) = (80.0, Some(3));
+    (run.flows[0].unloaded_fct_us, run.flows[0].step) = (80.0, Some(3));
     let expected = "engine,scenario,condition,balancer,congestion_control,switch,seed,flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees,\
-                    workload,flow_balancer,flow_congestion_control,slowdown,alone_us,step,incomplete,had_us\n\
+                    workload,flow_balancer,flow_congestion_control,slowdown,unloaded_fct_us,step,incomplete,elapsed_us\n\
                     xdp,demo,healthy,reps,dctcp,ecmp,7,0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1,storage,ops,nscc,1.250,80.000,3,,\n\
                     xdp,demo,healthy,reps,dctcp,ecmp,7,1,h1,h5,1000000,0.000,,,1,2,0.000,0,,,,,,82.000,,cut-off,200.000\n";
     assert_eq!(csv(&run, "flows"), expected);
@@ -455,8 +455,8 @@ fn a_run_is_written_completely_or_not_at_all_and_read_again() {
         let is_there = |kind: &str| dir.join(&name).join(format!("{table}.{kind}")).is_file();
         assert_eq!([is_there("parquet"), is_there("csv")], [true, !tables::SERIES.contains(&table)], "{table}");
     }
-    assert_eq!(Finished::record(&dir.join(&name)), Some(record.clone()));
-    let found = Finished::load(dir, &name).unwrap();
+    assert_eq!(FinishedRun::record(&dir.join(&name)), Some(record.clone()));
+    let found = FinishedRun::load(dir, &name).unwrap();
     assert_eq!((found.summary.clone(), found.folder.as_str()), (run.summary(), name.as_str()));
     assert_eq!((found.fct_us.len(), found.fct_us[0], found.fct_us[51]), (101, 100.0, 120.0));
     assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
@@ -474,11 +474,11 @@ fn completion_by_workload_is_read_again() {
     let mut run = sample("reps", "healthy", &[100.0, 120.0, 130.0]);
     let load = |run: &RunResult, name: &str| {
         write_run(&folder.path().join(name), run, "", &Record::default(), Extras::default()).unwrap();
-        Finished::load(folder.path(), name).unwrap()
+        FinishedRun::load(folder.path(), name).unwrap()
     };
     assert_eq!(load(&run, "one").workloads, []);
     run.flows[1].workload = "background".into();
-    run.flows[1].alone_us = 48.0;
+    run.flows[1].unloaded_fct_us = 48.0;
     incomplete(&mut run.flows[2], Incomplete::CutOff, 164.0);
     let found = load(&run, "two");
     let names: Vec<&str> = found.summary.workloads.iter().map(|own| own.name.as_str()).collect();

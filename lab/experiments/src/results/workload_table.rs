@@ -8,8 +8,7 @@ use super::{Collectives, Summary, WorkloadSummary, align, grouped};
 const SHOWN: [&str; 6] = ["goodput_gbps", "fct_mean_us", "fct_p99_us", "fct_max_us", "slowdown_p99", "jain"];
 const SHOWN_OF_COLLECTIVES: [&str; 4] = ["cct_mean_us", "cct_p99_us", "bus_bandwidth_gbps", "step_mean_us"];
 
-/// Formats a line per workload, condition and balancer: means and 95 % intervals over the seeds.
-/// `None` for runs of one workload without collectives.
+/// Formats a line per workload, condition and balancer; `None` for one without collectives.
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
     workload_lines(runs).map(|Lines { header, words, rows }| {
         align(&header.iter().map(String::as_str).collect::<Vec<_>>(), words, &rows)

@@ -138,8 +138,8 @@ mod tests {
 
     fn flow(workload: &str, bytes: u64, [start_us, fct_us]: [f64; 2], step: Option<u32>) -> FlowResult {
         let end_us = Some(start_us + fct_us);
-        let (workload, fct_us, alone_us) = (workload.into(), Some(fct_us), 10.0);
-        FlowResult { workload, bytes, start_us, end_us, fct_us, alone_us, step, ..FlowResult::default() }
+        let (workload, fct_us, unloaded_fct_us) = (workload.into(), Some(fct_us), 10.0);
+        FlowResult { workload, bytes, start_us, end_us, fct_us, unloaded_fct_us, step, ..FlowResult::default() }
     }
 
     fn cut_off(mut flow: FlowResult, end_us: f64) -> FlowResult {

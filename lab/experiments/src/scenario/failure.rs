@@ -7,14 +7,14 @@ use spray_settings::{Document, Error};
 
 use super::link_event::{named, span_ps};
 use super::number_or_text::NumberOrText;
-use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
+use spray_fabric::{DeviceKind, FailureCount, FailureTarget, LinkAction, Network, RandomFailure};
 
 /// Links or switches of a tier or name that fail at one time, drawn from a seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureSettings {
     /// What fails: links (both directions of a cable between switches) or switches, all or those of
     /// a tier. Leaves are ToRs, spines are aggregation switches. Either this, `link` or `node`.
-    pub what: Option<Level>,
+    pub what: Option<DeviceKind>,
     /// Links by name, as in [[link_event]]: `-` is both directions of each cable, `->` one.
     pub link: Option<String>,
     /// Switches or hosts by name, as in [[link_event]]. Hosts need `disconnect`.
@@ -71,14 +71,14 @@ impl FailureSettings {
         let mistake = |field: &str, message: &str| Err(document.error(&format!("{entry}.{field}"), message));
         let named = named(document, &entry, network, &self.link, &self.node)?;
         let what = match (self.what, named) {
-            (Some(level), None) => Which::Level(level),
-            (None, Some((name, _))) => Which::Named(name.into()),
+            (Some(level), None) => FailureTarget::Kind(level),
+            (None, Some((name, _))) => FailureTarget::Named(name.into()),
             _ => return mistake("what", "needs `what`, `link` or `node`; allowed: one of them"),
         };
         let part = |ratio: Ratio| ratio.ppm() as f64 / 1e6;
         let how_many = match (self.share, self.probability) {
-            (Some(share), None) => HowMany::Share(part(share)),
-            (None, Some(probability)) => HowMany::Probability(part(probability)),
+            (Some(share), None) => FailureCount::Share(part(share)),
+            (None, Some(probability)) => FailureCount::Probability(part(probability)),
             _ => return mistake(self.field(), "needs `share` or `probability`; allowed: one of the two"),
         };
         let (at_ps, until_ps) = span_ps(document, &entry, self.at_us, self.until_us)?;
@@ -103,14 +103,14 @@ impl FailureSettings {
 
 pub(super) fn words(failure: &RandomFailure) -> String {
     let how_many = match failure.how_many {
-        HowMany::Share(share) => format!("{} % of", share * 100.0),
-        HowMany::Probability(probability) => format!("each with {} % of", probability * 100.0),
+        FailureCount::Share(share) => format!("{} % of", share * 100.0),
+        FailureCount::Probability(probability) => format!("each with {} % of", probability * 100.0),
     };
     let what = match failure.action {
         LinkAction::Rate { ppm } => format!("at {} % rate", f64::from(ppm) / 1e4),
         action => action.name().into(),
     };
-    format!("{how_many} {} {what}", failure.what.words())
+    format!("{how_many} {} {what}", failure.what.label())
 }
 
 /// Reaction of routing to failures.

@@ -12,8 +12,8 @@ use spray_core::units::ByteSize;
 use spray_wire::Kind;
 
 use super::{ConnectionPath, FctEnd, Ip, Scenario};
-use crate::workload::{Class, Flow, Own, Plan, classes};
-use spray_fabric::{Fastest, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
+use crate::workload::{Flow, FlowClass, Overrides, Plan, classes};
+use spray_fabric::{FastestPaths, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::{FrameBytes, Pfc};
 
@@ -28,12 +28,12 @@ pub struct Paths {
 
 /// Times of a message alone in the fabric.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone {
+pub struct UnloadedTimes {
     /// Time to its end on the fastest single path.
     //= docs/specs/open-loop.md#OL-3 alone in the fabric
     pub time_ps: u64,
     /// Least time from its last bit on the hosts' slower link to the receiver, in any packet order.
-    pub way_ps: u64,
+    pub last_bit_ps: u64,
 }
 
 /// A message's packets on an idle path: full ones, then a shorter one, each behind the previous.
@@ -167,7 +167,7 @@ impl Scenario {
         &self,
         paths: &Paths,
         balancer: BalancerKind,
-        own: Own,
+        own: Overrides,
         [from, to]: [usize; 2],
         largest_bytes: u64,
     ) -> FlowConfig {
@@ -200,7 +200,7 @@ impl Scenario {
         &self,
         paths: &Paths,
         balancer: BalancerKind,
-        classes: &[Class],
+        classes: &[FlowClass],
         flow: &Flow,
         largest_bytes: u64,
     ) -> FlowConfig {
@@ -209,8 +209,7 @@ impl Scenario {
     }
 
     /// Returns the bounds of the retransmission timeout between two hosts. The default minimum
-    /// covers full queues on the whole path, and the default maximum also links that are slow from
-    /// the start.
+    /// covers full queues on the whole path, and the default maximum also slow links.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64, from: usize, to: usize) -> RtoConfig {
         // All links but the sender's leave a switch.
         let switches = hops(&self.network, &paths.routes, from, to).count().saturating_sub(1) as u64;
@@ -233,8 +232,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the longest transit time of a frame with full queues at the lowest rate, but no
-    /// pauses.
+    /// Returns the longest transit time of a frame: full queues, the lowest rate, no pauses.
     pub fn longest_ps(&self, paths: &Paths) -> u64 {
         let changes = changes(&self.link_events, self.network.links.len());
         let least_ppm = changes.iter().flatten().map(|change| u64::from(change.state.rate_ppm)).min();
@@ -272,7 +270,7 @@ impl Scenario {
     }
 
     /// Returns the payload of `flow` in a run with root `seed`.
-    pub fn payload(&self, classes: &[Class], flow: &Flow, seed: u64) -> Bytes {
+    pub fn payload(&self, classes: &[FlowClass], flow: &Flow, seed: u64) -> Bytes {
         self.workloads[classes[usize::from(flow.class)].workload].payload(flow, seed)
     }
 
@@ -294,15 +292,15 @@ impl Scenario {
     }
 
     /// Returns for each flow the times of its message alone in the fabric.
-    pub fn alone(&self, paths: &Paths, flows: &[Flow]) -> Vec<Alone> {
+    pub fn unloaded_times(&self, paths: &Paths, flows: &[Flow]) -> Vec<UnloadedTimes> {
         let mut trains = vec![Train::default(); flows.len()];
-        let mut way_ps = vec![0; flows.len()];
+        let mut last_bit_ps = vec![0; flows.len()];
         let hosts = |end: fn(&Flow) -> usize| flows.iter().map(end).collect::<Vec<_>>();
         self.by_leaf(paths, &hosts(|flow| flow.dst), |fastest, at| {
             let Flow { src, dst, bytes, .. } = flows[at];
             let (full, sizes) = self.packets(bytes);
             trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
-            way_ps[at] = self.after_ps(fastest, &flows[at]);
+            last_bit_ps[at] = self.after_ps(fastest, &flows[at]);
         });
         if self.simulation.fct_end == FctEnd::Acked {
             self.by_leaf(paths, &hosts(|flow| flow.src), |fastest, at| {
@@ -311,7 +309,8 @@ impl Scenario {
                 trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
             });
         }
-        trains.iter().zip(way_ps).map(|(train, way_ps)| Alone { time_ps: train.last_ps, way_ps }).collect()
+        let times = |(train, last_bit_ps): (&Train, u64)| UnloadedTimes { time_ps: train.last_ps, last_bit_ps };
+        trains.iter().zip(last_bit_ps).map(times).collect()
     }
 
     /// Returns the number of full packets, their bytes, and those of the shorter last one, if any.
@@ -323,7 +322,7 @@ impl Scenario {
 
     fn fastest(
         &self,
-        fastest: &mut Fastest<'_>,
+        fastest: &mut FastestPaths<'_>,
         [from, to]: [usize; 2],
         train: Train,
         bytes: (u64, Option<u64>),
@@ -336,24 +335,24 @@ impl Scenario {
     }
 
     /// Calls `each` for the index of each host, with the fastest paths to its leaf.
-    fn by_leaf(&self, paths: &Paths, hosts: &[usize], mut each: impl FnMut(&mut Fastest<'_>, usize)) {
+    fn by_leaf(&self, paths: &Paths, hosts: &[usize], mut each: impl FnMut(&mut FastestPaths<'_>, usize)) {
         let leaf = |at: &usize| self.network.leaf_of(hosts[*at]);
         let mut sorted: Vec<usize> = (0..hosts.len()).collect();
         sorted.sort_by_key(leaf);
         for alike in sorted.chunk_by(|a, b| leaf(a) == leaf(b)) {
-            let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(&alike[0]));
+            let mut fastest = FastestPaths::new(&self.network, &paths.routes, leaf(&alike[0]));
             alike.iter().for_each(|at| each(&mut fastest, *at));
         }
     }
 
-    fn way_ps(&self, fastest: &mut Fastest<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
+    fn way_ps(&self, fastest: &mut FastestPaths<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
         let own = [self.network.uplink(from), self.network.downlink(to)];
         let own_ps: u64 = own.iter().map(|link| self.network.transit_ps(*link, bytes)).sum();
         own_ps + fastest.least_ps(self.network.leaf_of(from), bytes)
     }
 
-    /// Returns [`Alone::way_ps`] of a flow; `fastest` leads to the receiver's leaf.
-    fn after_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
+    /// Returns [`UnloadedTimes::last_bit_ps`] of a flow; `fastest` leads to the receiver's leaf.
+    fn after_ps(&self, fastest: &mut FastestPaths<'_>, flow: &Flow) -> u64 {
         let (full, (full_bytes, short)) = self.packets(flow.bytes);
         let rate_bps = self.slower_bps(flow);
         let mut after = |bytes: u64, later: u64| {

@@ -13,12 +13,25 @@ use super::mistake::{allow, read_file};
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{
-    Failures, MAX_RUNS, MAX_SEEDS, OwnAlgorithms, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written,
+    CustomAlgorithms, EffectiveSettings, Failures, MAX_RUNS, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds,
+    SimulationSettings,
 };
+use spray_fabric::limits::MAX_WORKLOADS;
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, Link, LinkAction, LinkChange,
     LinkPattern, Network, RandomFailure, Switching, Thresholds, changes, conweave, preload, reunion,
 };
+
+/// Renames settings of the previous release; returns a warning for each.
+pub fn rename_settings(document: &mut Document) -> Vec<String> {
+    let renamed = [("", "open", "concurrent_messages"), (".kind", "partner-after-partner", "closed-loop")];
+    let numbers = (0..MAX_WORKLOADS).map(|number| format!(".{number}")).chain([String::new()]);
+    let names = numbers.flat_map(|at| renamed.map(|(field, old, new)| (format!("workload{at}{field}"), old, new)));
+    let all = names.chain([("switch.conweave".into(), "held", "reorder_buffer")]);
+    all.filter(|(path, old, new)| document.rename(path, old, new))
+        .map(|(path, old, new)| format!("`{old}` of `{path}` is now `{new}`; the next release refuses `{old}`"))
+        .collect()
+}
 
 impl Scenario {
     /// Reads the scenario in `file`, and the files it names.
@@ -51,7 +64,7 @@ impl Scenario {
     /// The same as [`Scenario::load`].
     pub fn read(document: &Document) -> Result<Self, Error> {
         let settings: Settings = document.read()?;
-        let of_document = Written::of(document, &settings)?;
+        let of_document = EffectiveSettings::of(document, &settings)?;
         check_name(document, &settings.name)?;
         let seeds = seeds(document, &settings)?;
         settings.transport.check(document)?;
@@ -77,7 +90,7 @@ impl Scenario {
             network,
             workloads,
             transport: settings.transport,
-            own: OwnAlgorithms::default(),
+            own: CustomAlgorithms::default(),
             queue: settings.queue,
             link_events,
             convergence_ps,
@@ -85,9 +98,9 @@ impl Scenario {
             simulation: settings.simulation,
             failures,
             workload_place: document.error("workload.0.bytes", "").location,
-            written: of_document,
+            settings: of_document,
         };
-        scenario.written.set_condition(&scenario.condition);
+        scenario.settings.set_condition(&scenario.condition);
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
         let conweave = settings.switch.conweave.over(&scenario);
@@ -113,7 +126,7 @@ impl Switch {
         let (resume_packets, flowcut) = (self.flowcut.resume_packets, self.flowcut.config().thresholds());
         let Reunion { interval_us, tolerance, timeout_us } = self.reunion;
         let (interval_ps, timeout_ps) = (interval_us.ps(), timeout_us.ps());
-        let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, ride: false };
+        let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, piggyback: false };
         let hash_seed = self.hash_seed;
         Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, flowcut, hash, hash_seed, reunion, conweave }
     }
@@ -132,7 +145,7 @@ impl ConWeave {
             resume_extra_ps: self.resume_extra_us.map_or(defaults.resume_extra_ps, Micros::ps),
             resume_default_ps: self.resume_default_us.map_or(defaults.resume_default_ps, Micros::ps),
             queues: self.queues,
-            held_bytes: self.held.bytes(),
+            held_bytes: self.reorder_buffer.bytes(),
         }
     }
 }

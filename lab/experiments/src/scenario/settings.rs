@@ -271,7 +271,7 @@ pub struct ConWeave {
     #[schemars(range(min = 1, max = 256))]
     pub queues: u32,
     /// Maximum bytes held by a switch; beyond that packets are forwarded out of order.
-    pub held: ByteSize,
+    pub reorder_buffer: ByteSize,
 }
 
 impl Default for ConWeave {
@@ -284,7 +284,7 @@ impl Default for ConWeave {
             resume_extra_us: None,
             resume_default_us: None,
             queues,
-            held: ByteSize::new(held_bytes),
+            reorder_buffer: ByteSize::new(held_bytes),
         }
     }
 }

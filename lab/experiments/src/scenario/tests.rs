@@ -4,7 +4,7 @@ use std::path::Path;
 use spray_core::path::BalancerKind;
 
 use super::*;
-use crate::workload::Own;
+use crate::workload::Overrides;
 use spray_settings::assignment;
 use spray_test_support::root;
 
@@ -42,10 +42,10 @@ fn the_minimal_scenario_has_the_defaults_of_the_papers() {
     let queue = scenario.thresholds(&scenario.paths(), 100_000_000_000);
     let bdp = (rtt / 80) as u32;
     assert_eq!((queue.limit_bytes, queue.mark_min_bytes, queue.mark_max_bytes), (bdp, bdp / 5, bdp * 4 / 5));
-    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 4], 0);
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Overrides::default(), [0, 4], 0);
     assert_eq!((config.path.evs, config.path.base_rtt_ps, config.path.trimming), (65_535, rtt, true));
     assert_eq!(config.path.max_window_bytes, u64::from(bdp) + u64::from(bdp) / 2);
-    let near = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 1], 0);
+    let near = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Overrides::default(), [0, 1], 0);
     assert_eq!(near.path.base_rtt_ps, 4_000_000 + 2 * (3_106 + 134) * 80);
 }
 
@@ -77,7 +77,7 @@ fn the_minimum_timeout_covers_the_queue_of_every_switch_on_the_path() {
     let paths = scenario.paths();
     let limit = u64::from(scenario.thresholds(&paths, 400_000_000_000).limit_bytes);
     for (to, queues) in [(1, 4), (2, 4), (4, 5)] {
-        let config = scenario.flow_config(&paths, BalancerKind::Reps, Own::default(), [0, to], 0);
+        let config = scenario.flow_config(&paths, BalancerKind::Reps, Overrides::default(), [0, to], 0);
         let floor_ps = config.path.base_rtt_ps + queues * limit * 20;
         assert_eq!((config.rto.min_ps, config.rto.initial_ps), (floor_ps, floor_ps), "to host {to}");
     }
@@ -89,7 +89,7 @@ fn the_minimum_timeout_covers_the_queue_of_every_switch_on_the_path() {
 fn defaults_adapt_to_explicit_settings() {
     let flow = |rest: &str| {
         let scenario = parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap();
-        scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 7], 0)
+        scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Overrides::default(), [0, 7], 0)
     };
     let short = flow("rto_max_us = 10").rto;
     assert_eq!([short.initial_ps, short.min_ps, short.max_ps], [10_000_000; 3]);
@@ -341,7 +341,7 @@ fn conweave_waits_longer_with_more_tiers() {
     assert_eq!(waits(tree, ""), [1_000, 16, 300]);
     assert_eq!(waits(tree, "[queue]\npfc = true"), [1_000, 64, 600]);
     assert_eq!(waits(tree, "[switch.conweave]\ninactive_us = 50\nresume_default_us = 7"), [50, 16, 7]);
-    let all = "[switch.conweave]\nreply_extra_us = 1\npath_busy_us = 2\nqueues = 3\nheld = \"1 kB\"";
+    let all = "[switch.conweave]\nreply_extra_us = 1\npath_busy_us = 2\nqueues = 3\nreorder_buffer = \"1 kB\"";
     let conweave = parse(&format!("{MINIMAL}{all}\n")).unwrap().network.switching.conweave;
     assert_eq!((conweave.reply_extra_ps, conweave.path_busy_ps), (1_000_000, 2_000_000));
     assert_eq!((conweave.queues, conweave.held_bytes), (3, 1_000));
@@ -471,13 +471,13 @@ fn loss_recovery_is_as_configured() {
     use spray_core::loss::{IrnConfig, ReceiverConfig, SackRule};
     let with = |lines: &str| parse(&format!("{MINIMAL}[transport]\n{lines}"));
     let scenario = with("sack_gap_packets = 32\nsack_rule = \"plain\"\nerasure = true").unwrap();
-    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, Own::default(), [0, 4], 0);
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, Overrides::default(), [0, 4], 0);
     assert_eq!((config.sack_gap_packets, config.sack_rule), (Some(32), SackRule::Plain));
     assert!(scenario.transport.erasure);
     let message = with("sack_rule = \"rack\"").unwrap_err().to_string();
     assert!(message.contains("\"patient\", \"plain\""), "{message}");
     let scenario = with("receiver = \"irn\"\n[transport.irn]\nnacks = 3\n").unwrap();
-    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, Own::default(), [0, 4], 0);
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, Overrides::default(), [0, 4], 0);
     assert_eq!(config.receiver, ReceiverConfig::Irn(IrnConfig { nacks: 3, ..IrnConfig::default() }));
     let message = with("receiver = \"go-back-n\"\nerasure = true").unwrap_err().to_string();
     assert!(message.contains("allowed: `receiver = \"selective\"`"), "{message}");
@@ -559,7 +559,7 @@ fn seeds_and_lists_give_several_runs() {
     assert!(all.iter().all(|scenario| scenario.seeds == [3, 4, 5, 9] && scenario.seed == 3));
     assert_eq!((all[4].transport.payload_bytes, all[4].transport.evs), (3000, Some(256)));
     let axis = |path: &str, value| Axis { path: path.into(), value: AxisValue::Whole(value) };
-    assert_eq!(all[4].written.axes, [axis("transport.payload_bytes", 3000), axis("transport.evs", 256)]);
+    assert_eq!(all[4].settings.axes, [axis("transport.payload_bytes", 3000), axis("transport.evs", 256)]);
     let message = parse(&format!("seed = 1\n{axes}{MINIMAL}")).unwrap_err().to_string();
     assert!(message.contains(":2:9: `seed` and `seeds`; allowed: one of the two"), "{message}");
     let message = parse(&format!("seeds = \"9..3\"\n{MINIMAL}")).unwrap_err().to_string();
@@ -578,14 +578,14 @@ fn the_written_scenario_of_a_run_reproduces_it() {
         if path.extension().is_some_and(|extension| extension == "toml") {
             let scenario = Scenario::load(&path).unwrap();
             let balancer = scenario.transport.balancer[0];
-            let text = scenario.written.toml(balancer, 77);
+            let text = scenario.settings.toml(balancer, 77);
             let again = Scenario::parse(Path::new("elsewhere/scenario.toml"), &text);
             let again = again.unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
             assert_eq!((again.seed, again.transport.balancer.as_slice()), (77, &[balancer][..]));
             let bare = |scenario: &Scenario| {
                 let place = String::new();
                 let mut bare = Scenario { seed: 0, seeds: Vec::new(), workload_place: place, ..scenario.clone() };
-                (bare.transport.balancer, bare.written) = (Vec::new(), Written::default());
+                (bare.transport.balancer, bare.settings) = (Vec::new(), EffectiveSettings::default());
                 if let Some(failures) = &mut bare.failures {
                     failures.places.clear();
                     failures.source = failures.source.canonicalize().unwrap_or_default();
@@ -603,7 +603,7 @@ fn a_written_scenario_has_the_condition_of_its_run() {
     let event = "link_event.+={link = \"leaf0->spine0\", action = \"rate\", factor = 0.5}";
     set(&mut document, event).unwrap();
     let scenario = Scenario::read(&document).unwrap();
-    let again = parse(&scenario.written.toml(BalancerKind::Ops, 1)).unwrap();
+    let again = parse(&scenario.settings.toml(BalancerKind::Ops, 1)).unwrap();
     assert_eq!(again.condition, "leaf0->spine0 at 50 % rate");
     assert_eq!(again.condition, scenario.condition);
 }
@@ -617,7 +617,7 @@ fn a_run_is_determined_by_its_settings_and_files() {
     let hash = |lines: &str, seed| {
         let text = format!("{text}[workload]\nkind = \"matrix\"\nfile = \"{file}\"\n{lines}");
         let scenario = parse(&text).unwrap();
-        let hash = scenario.written.hash(scenario.transport.balancer[0], seed, &mut HashMap::new()).unwrap();
+        let hash = scenario.settings.hash(scenario.transport.balancer[0], seed, &mut HashMap::new()).unwrap();
         format!("{:x}", sha2::Digest::finalize(hash))
     };
     let plain = hash("", 1);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{ByteSize, Micros, Ratio};
 
 pub(super) use self::read::workloads;
-use crate::workload::{Algorithm, Model, Own, Sizes};
+use crate::workload::{Algorithm, Model, Overrides, Sizes};
 
 /// A workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub struct WorkloadSettings {
     pub draw_hosts: Option<usize>,
     /// Transport of the workload.
     #[serde(flatten)]
-    pub own: Own,
+    pub own: Overrides,
     /// A file whose bytes every flow carries, repeated as needed. A relative path starts at the
     /// scenario's folder. By default flows carry random bytes.
     #[schemars(extend("x-file" = true))]
@@ -46,7 +46,7 @@ pub struct PartSettings {
     pub share: Ratio,
     /// Transport of the part.
     #[serde(flatten)]
-    pub own: Own,
+    pub own: Overrides,
 }
 
 /// The traffic pattern.
@@ -54,19 +54,19 @@ pub struct PartSettings {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PatternSettings {
     /// Every host sends to one under another leaf and receives from one.
-    CrossLeafPermutation(EachSettings),
+    CrossLeafPermutation(FlowTemplateSettings),
     /// Every host sends to one of another pod (the switches connected below the top tier).
-    CrossPodPermutation(EachSettings),
+    CrossPodPermutation(FlowTemplateSettings),
     /// Every host sends to another one and receives from one.
-    Permutation(EachSettings),
+    Permutation(FlowTemplateSettings),
     /// Every host sends to every other.
     AllToAll {
         /// Maximum number of concurrent messages of a host. By default all.
         #[schemars(range(min = 1, max = 65_535))]
-        open: Option<u32>,
+        concurrent_messages: Option<u32>,
         /// Number of rounds. A host begins the next one when it has received all messages of the
         /// last.
-        #[serde(default = "one_round")]
+        #[serde(default = "one::<u32>")]
         #[schemars(range(min = 1, max = 100_000))]
         rounds: u32,
         /// Computation time of each host between two rounds.
@@ -78,10 +78,10 @@ pub enum PatternSettings {
         connections: Connections,
         /// Bytes and start.
         #[serde(flatten)]
-        each: EachSettings,
+        each: FlowTemplateSettings,
     },
     /// Host i of n sends to host i + n / 2.
-    Tornado(EachSettings),
+    Tornado(FlowTemplateSettings),
     /// Several hosts send to one.
     Incast {
         /// Number of senders, most distant hosts first. By default all other hosts.
@@ -91,10 +91,10 @@ pub enum PatternSettings {
         receiver: Option<String>,
         /// Bytes and start.
         #[serde(flatten)]
-        each: EachSettings,
+        each: FlowTemplateSettings,
     },
     /// Every host sends messages to random hosts, each after the previous one (Flowcut §III-B2).
-    PartnerAfterPartner(PartnersSettings),
+    ClosedLoop(ClosedLoopSettings),
     /// Every host sends messages to random hosts at random times: an open loop.
     Poisson(PoissonSettings),
     /// All hosts get the sum of all hosts' data.
@@ -109,7 +109,7 @@ pub enum PatternSettings {
         /// The model.
         model: Model,
         /// Number of layers.
-        #[serde(default = "one_round")]
+        #[serde(default = "one::<u32>")]
         #[schemars(range(min = 1, max = 100_000))]
         layers: u32,
         /// Computation time of each host between two layers.
@@ -146,8 +146,8 @@ impl PatternSettings {
     }
 }
 
-fn one_round() -> u32 {
-    1
+fn one<T: From<u8>>() -> T {
+    1.into()
 }
 
 /// Whether messages between two hosts share a connection.
@@ -172,11 +172,11 @@ pub struct CollectiveSettings {
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: ByteSize,
     /// Number of independent groups: host i is in group i modulo this.
-    #[serde(default = "one_group")]
+    #[serde(default = "one::<usize>")]
     #[schemars(range(min = 1, max = 32_768))]
     pub groups: usize,
     /// Number of rounds: a host begins the next one when it has received all of the last.
-    #[serde(default = "one_round")]
+    #[serde(default = "one::<u32>")]
     #[schemars(range(min = 1, max = 100_000))]
     pub rounds: u32,
     /// Computation time of each host between two rounds.
@@ -190,10 +190,6 @@ pub struct CollectiveSettings {
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
-}
-
-fn one_group() -> usize {
-    1
 }
 
 /// Distribution of message sizes.
@@ -233,7 +229,7 @@ pub struct PoissonSettings {
 
 /// Size and start of all flows of a pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EachSettings {
+pub struct FlowTemplateSettings {
     /// Payload of each flow. By default the size of the `payload` file; required without one.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
@@ -245,7 +241,7 @@ pub struct EachSettings {
 
 /// Closed-loop messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PartnersSettings {
+pub struct ClosedLoopSettings {
     /// Message sizes.
     #[serde(flatten)]
     pub sizes: SizesSettings,

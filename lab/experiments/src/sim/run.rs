@@ -7,7 +7,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
-use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
+use crate::engine::{Engine, EngineError, OnProgress, Prepared, Progress};
 use crate::results::{
     Collect, ConnectionEvs, EngineFigures, EventKind, EventRow, PfcFigures, RunResult, SimFigures, given_up, reported,
     us,
@@ -15,7 +15,7 @@ use crate::results::{
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{classes, largest_bytes};
 use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, changes, check_rates, epoch_starts, first_flows};
-use spray_sim::{SimOutcome, SimSpec, simulate_watched};
+use spray_sim::{SimOutcome, SimSpec, simulate_observed};
 
 /// Runs under virtual time; any number of runs may run at once.
 #[derive(Clone, Copy, Debug)]
@@ -35,24 +35,24 @@ impl Engine for Sim {
         false
     }
 
-    fn prepare<'a>(&'a self, scenario: &'a Scenario, _: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, _: OnProgress<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
         Ok(Box::new(Simulation::new(scenario).on_threads(self.threads)))
     }
 }
 
 impl Prepared for Simulation<'_> {
-    fn run_watched(
+    fn run_observed(
         &self,
         balancer: BalancerKind,
         seed: u64,
         watch: Option<&Observer>,
-        tell: Tell<'_>,
+        on_progress: OnProgress<'_>,
         _: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let result = self.run_with(balancer, seed, &[], watch)?;
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
-            tell(Progress::Remark(format!(
+            on_progress(Progress::Notice(format!(
                 "deadlock at {time_us:.0} us: links wait for each other for ever: {detail}"
             )));
         }
@@ -128,7 +128,7 @@ impl<'a> Simulation<'a> {
             sample_ps: scenario.sample_ps,
         };
         let begun = now();
-        let outcome = simulate_watched(&spec, self.threads, watch);
+        let outcome = simulate_observed(&spec, self.threads, watch);
         let outcome = outcome.map_err(|error| EngineError::Refused(error.to_string()))?;
         let wall_s = begun.elapsed().as_secs_f64();
         let collect = Collect {
@@ -194,7 +194,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             .iter()
             .map(|(flow, life)| ConnectionEvs::new(&collect.name(*flow as usize), life, 0))
             .collect(),
-        counted: outcome.counted.clone(),
+        scheme_counters: outcome.scheme_counters.clone(),
         sim: Some(SimFigures {
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),

@@ -309,8 +309,7 @@ impl Group<'_> {
     }
 
     /// Returns a round's triggers: of needs and of hosts. If hosts start their moves in order, the
-    /// trigger in `list` that starts a host's round signals its first need, and each need the next
-    /// one.
+    /// trigger in `list` that starts a host's round signals its first need, each need the next.
     fn triggers(
         &self,
         shared: &Shared,

@@ -64,7 +64,7 @@ impl Plan {
                 bytes: flow.bytes,
                 connection: flow.connection.map(|flow| flow as usize),
                 path_seed: Some(flow.path_seed(seed)),
-                start: own.start.map_or(Start::At(flow.start_ps), Start::On),
+                start: own.start.map_or(Start::At(flow.start_ps), Start::OnTrigger),
                 on_sent: own.on_sent,
                 on_received: own.on_received,
             }

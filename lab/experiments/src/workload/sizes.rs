@@ -1,7 +1,6 @@
 //! Distributions of message sizes, published or from a file.
 //!
-//! Points (bytes, share of messages of at most that size), with uniform sizes in between, whose
-//! sources `docs/specs/closed-loop.md` gives.
+//! Points (bytes, share of messages up to it), uniform in between: `docs/specs/closed-loop.md`.
 
 use std::sync::Arc;
 

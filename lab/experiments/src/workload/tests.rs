@@ -6,7 +6,7 @@ fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
     LeafSpine::uniform([leaves, 4, hosts_per_leaf], 1_000_000_000, 0).network()
 }
 
-const EACH: Each = Each { bytes: 1000, start_ps: 7 };
+const EACH: FlowTemplate = FlowTemplate { bytes: 1000, start_ps: 7 };
 
 fn flows(pattern: Pattern, network: &Network, seed: u64) -> Vec<(usize, usize)> {
     Plan::new(&[Workload::new(pattern)], network, seed).flows.iter().map(|flow| (flow.src, flow.dst)).collect()

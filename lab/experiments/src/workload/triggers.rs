@@ -1,6 +1,6 @@
 //! Triggers, which start flows at the end of others.
 
-use spray_fabric::{Start, Starts, Trigger, TriggerKind};
+use spray_fabric::{FlowScheduler, Start, Trigger, TriggerKind};
 
 /// Triggers, and the flows that signal and wait for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl Triggers {
 
     /// Returns the first flow that never starts even if all started ones end.
     pub fn never_started(&self) -> Option<usize> {
-        let start = |own: &FlowTriggers| (own.start.map_or(Start::At(0), Start::On), None);
+        let start = |own: &FlowTriggers| (own.start.map_or(Start::At(0), Start::OnTrigger), None);
         let ended = |flow: usize| [self.of_flow[flow].on_sent, self.of_flow[flow].on_received].into_iter().flatten();
-        Starts::new(self.of_flow.iter().map(start), &self.list).never_started(ended)
+        FlowScheduler::new(self.of_flow.iter().map(start), &self.list).never_started(ended)
     }
 }

@@ -7,7 +7,7 @@ use spray_core::rng::stream;
 use spray_core::units::{ByteSize, Ratio};
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::sim::{FctEnd, reference};
-use spray_experiments::workload::{Each, Pattern, parse_matrix};
+use spray_experiments::workload::{FlowTemplate, Pattern, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, TopoFile};
 
 use super::{Figures, average, runs};
@@ -54,7 +54,7 @@ fn scenario(ratio: Option<u64>, rule: FlowcutRule) -> Scenario {
 /// tenth of their rate.
 pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64) -> Vec<Figures> {
     let network = TopoFile::parse(TOPOLOGY).unwrap().network();
-    let each = Each { bytes: 8 << 20, start_ps: 0 };
+    let each = FlowTemplate { bytes: 8 << 20, start_ps: 0 };
     let mut scenario = lossless(network, Pattern::Permutation(each));
     scenario.transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(BDP_BYTES * 3 / 2));
     let cables: Vec<usize> = between_switches(&scenario.network).collect();

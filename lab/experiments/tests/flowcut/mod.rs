@@ -3,7 +3,7 @@
 mod order;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::sim::over_cores;
+use spray_experiments::sim::run_parallel;
 use spray_fabric::Scheme;
 
 use self::order::{Outcome, random_run};
@@ -55,7 +55,7 @@ fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
     let variable = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     while sum.packets < variable("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
         let first = sum.runs + variable("FLOWCUT_SEED").unwrap_or(1);
-        let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64, switches)).unwrap();
+        let runs = run_parallel(BATCH as usize, 2, |job| random_run(first + job as u64, switches)).unwrap();
         for run in &runs {
             assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");
             sum.add(run);

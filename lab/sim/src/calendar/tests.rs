@@ -11,7 +11,7 @@ fn step(state: &mut u64) -> u64 {
 }
 
 /// Sort order of an entry: equal arrivals by draw, others by number.
-fn place(ties: Ties, key: u64, number: u32) -> (u64, u32, u32) {
+fn place(ties: TieBreaker, key: u64, number: u32) -> (u64, u32, u32) {
     (key, if is_arrival(key) { ties.draw(key, number.into()) } else { 0 }, number)
 }
 
@@ -20,7 +20,7 @@ fn place(ties: Ties, key: u64, number: u32) -> (u64, u32, u32) {
 #[test]
 fn events_are_sorted_by_key_then_by_draw_or_number() {
     for seed in 1..200u64 {
-        let ties = Ties::new(seed);
+        let ties = TieBreaker::new(seed);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut calendar = Calendar::new((seed % 9) as u32, 8, ties);
         let mut oracle = BTreeSet::new();
@@ -49,7 +49,7 @@ fn events_are_sorted_by_key_then_by_draw_or_number() {
 
 #[test]
 fn the_next_event_is_known_within_a_cell() {
-    let mut calendar = Calendar::new(4, 8, Ties::new(0));
+    let mut calendar = Calendar::new(4, 8, TieBreaker::new(0));
     [(3, 7), (1, 5), (2, 6), (40, 8)].into_iter().for_each(|(key, number)| calendar.insert(key + 16, number));
     assert_eq!(calendar.pop_before(u64::MAX), Some((17, 5)));
     assert!(calendar.upcoming(9).eq([6, 7]));
@@ -61,7 +61,7 @@ fn the_next_event_is_known_within_a_cell() {
 #[test]
 fn events_before_the_end_of_a_window_are_taken() {
     for seed in 1..200u64 {
-        let ties = Ties::new(seed);
+        let ties = TieBreaker::new(seed);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut calendar = Calendar::new((seed % 9) as u32, 8, ties);
         let mut oracle = BTreeSet::new();

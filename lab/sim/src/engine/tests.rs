@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<W: Watch + Clone> Engine<'_, W> {
+impl<W: Observer + Clone> Engine<'_, W> {
     /// As [`run`](Self::run); calls `inspect` periodically with the time and the bytes waiting by
     /// link, except at hosts.
     pub(in super::super) fn run_inspected(mut self, every_ps: u64, inspect: &mut dyn FnMut(u64, &[u64])) -> SimOutcome {
@@ -17,7 +17,7 @@ impl<W: Watch + Clone> Engine<'_, W> {
                 break;
             }
             while at_ps < special_ps && at_ps <= next_ps {
-                inspect(at_ps, &self.waiting(at_ps));
+                inspect(at_ps, &self.queue_state(at_ps));
                 at_ps += every_ps;
             }
             if next_ps >= special_ps && !self.special_until(next_ps) {
@@ -27,7 +27,7 @@ impl<W: Watch + Clone> Engine<'_, W> {
         self.outcome()
     }
 
-    fn waiting(&self, now_ps: u64) -> Vec<u64> {
+    fn queue_state(&self, now_ps: u64) -> Vec<u64> {
         let waiting = |(number, link): (usize, &spray_fabric::Link)| {
             let PortPlace { part, place } = self.common.locate(number);
             match link.from {

@@ -196,7 +196,7 @@ fn a_connection_that_is_given_up_fails_all_undelivered_messages() {
     let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 100 * US, until_ps: None, action };
     let at = |connection, start_ps| FlowSpec { connection, start: Start::At(start_ps), ..flow(0, 2, 1 << 20) };
     let mut flows = [at(None, 0), at(Some(0), 90 * US), at(Some(0), 59_000 * US), at(None, 0)];
-    flows[3] = FlowSpec { start: Start::On(0), ..flow(1, 0, 1_000) };
+    flows[3] = FlowSpec { start: Start::OnTrigger(0), ..flow(1, 0, 1_000) };
     flows[1].on_sent = Some(0);
     let config = |_| FlowConfig { give_up_ps: 5_000 * US, ..flow_config(BalancerKind::Reps) };
     let triggers = &[Trigger::new(TriggerKind::Oneshot)];
@@ -218,7 +218,7 @@ fn ring(hosts: usize, steps: usize, bytes: u64, delay_ps: u64, persistent: bool)
     let step = |step: usize| {
         (0..hosts).map(move |host| FlowSpec {
             connection: step.checked_sub(1).filter(|_| persistent).map(|before| before * hosts + host),
-            start: if step == 0 { Start::At(0) } else { Start::On((step - 1) * hosts + host) },
+            start: if step == 0 { Start::At(0) } else { Start::OnTrigger((step - 1) * hosts + host) },
             on_received: (step + 1 < steps).then_some(step * hosts + (host + 1) % hosts),
             ..flow(host, (host + 1) % hosts, bytes)
         })
@@ -239,8 +239,8 @@ fn a_ring_runs_its_steps_in_sequence_with_delays() {
         for flow in hosts..flows.len() {
             let (step, host) = (flow / hosts, flow % hosts);
             let before = (step - 1) * hosts + (host + hosts - 1) % hosts;
-            let came_ps = outcome.flows[before].received_ps.unwrap();
-            assert_eq!(outcome.flows[flow].started_ps, Some(came_ps + delay_ps), "flow {flow}");
+            let arrived_ps = outcome.flows[before].received_ps.unwrap();
+            assert_eq!(outcome.flows[flow].started_ps, Some(arrived_ps + delay_ps), "flow {flow}");
         }
         assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()));
     }
@@ -250,7 +250,7 @@ fn a_ring_runs_its_steps_in_sequence_with_delays() {
 fn computing_continues_without_transmissions() {
     //= docs/specs/triggers.md#TRG-4 at the end of the delay
     let network = leaf_spine(2, 2, 2);
-    let mut flows = [flow(0, 2, PAYLOAD), FlowSpec { start: Start::On(2), ..flow(2, 0, PAYLOAD) }];
+    let mut flows = [flow(0, 2, PAYLOAD), FlowSpec { start: Start::OnTrigger(2), ..flow(2, 0, PAYLOAD) }];
     flows[0].on_sent = Some(0);
     let link = |delay_ps, then| Trigger { kind: TriggerKind::Oneshot, delay_ps, then };
     let triggers = [link(5 * US, Some(1)), link(10 * US, Some(2)), link(100 * US, None)];

@@ -80,7 +80,7 @@ impl Case {
 
 /// Returns the switches' counter of this name.
 fn count(outcome: &SimOutcome, name: &str) -> u64 {
-    outcome.counted.get(&format!("conweave_{name}")).unwrap()
+    outcome.scheme_counters.get(&format!("conweave_{name}")).unwrap()
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn packets_keep_their_order_unless_a_tail_times_out() {
         assert_eq!(outcome.frames_dropped, 0, "seed {seed}");
         let reasons = ["timeouts", "no_queue", "no_memory", "no_entry"];
         if reasons.into_iter().all(|key| count(&outcome, key) == 0) {
-            assert_eq!(reordered(&outcome), 0, "seed {seed}: {:?}", outcome.counted);
+            assert_eq!(reordered(&outcome), 0, "seed {seed}: {:?}", outcome.scheme_counters);
             clean += 1;
         }
         rerouted += count(&outcome, "rerouted");
@@ -127,7 +127,11 @@ fn without_queues_or_memory_packets_overtake_but_arrive() {
         for seed in 1..=12 {
             let outcome = Case::new(Scheme::ConWeave, settings, seed).run();
             assert!(delivered(&outcome), "seed {seed}: a flow did not end");
-            assert!(count(&outcome, "held_bytes") <= settings.held_bytes + 4_150, "{reason}: {:?}", outcome.counted);
+            assert!(
+                count(&outcome, "held_bytes") <= settings.held_bytes + 4_150,
+                "{reason}: {:?}",
+                outcome.scheme_counters
+            );
             sum += count(&outcome, reason);
         }
         assert!(sum > 0, "{reason}");

@@ -44,7 +44,7 @@ fn all_notification_frames_arrive() {
     //= docs/specs/reunion.md#REU-17 notification frames
     for scheme in [Scheme::Reunion, Scheme::ReunionLetFlow, Scheme::ReunionConga] {
         let (_, outcome) = makespan_us(leaf_spine(4, 4, 4), scheme, 4, 1);
-        let [rerouted, notified] = ["rerouted", "notified"].map(|key| outcome.counted.get(key).unwrap());
+        let [rerouted, notified] = ["rerouted", "notified"].map(|key| outcome.scheme_counters.get(key).unwrap());
         assert!(rerouted > 0 && notified >= rerouted, "{scheme}: {rerouted} flows rerouted, {notified} notifications");
         assert_eq!(outcome.frames_dropped, outcome.ports.iter().map(|port| port.counters.drops()).sum::<u64>());
         assert_eq!(makespan_us(leaf_spine(4, 4, 4), scheme, 4, 1).1, outcome, "a second run is the same");

@@ -10,7 +10,7 @@ use spray_nic::sys::monotonic_ns;
 /// handles later events. Whether it has also *arrived* depends on the dilation.
 //= docs/specs/emulation.md#EMU-6 bounded clock
 #[derive(Debug)]
-pub struct PatientClock {
+pub struct DilatedClock {
     epoch_ns: u64,
     /// Real over scenario time.
     dilation: f64,
@@ -20,7 +20,7 @@ pub struct PatientClock {
     last_ps: u64,
 }
 
-impl PatientClock {
+impl DilatedClock {
     /// Creates a clock that is 0 now. The dilation is at least 1e-3.
     pub fn new(dilation: f64, max_step_ps: u64) -> Self {
         Self { epoch_ns: monotonic_ns(), dilation: dilation.max(1e-3), max_step_ps, lag_ps: 0, last_ps: 0 }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn dilation_slows_time() {
-        let mut clock = PatientClock::new(1000.0, u64::MAX);
+        let mut clock = DilatedClock::new(1000.0, u64::MAX);
         sleep(Duration::from_millis(5));
         let now_ps = clock.tick(0);
         assert!((5_000_000..500_000_000).contains(&now_ps), "{now_ps}");
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn patience_bounds_the_step_and_does_not_catch_up() {
-        let mut clock = PatientClock::new(1.0, 1_000_000);
+        let mut clock = DilatedClock::new(1.0, 1_000_000);
         sleep(Duration::from_millis(2));
         let first = clock.tick(0);
         assert_eq!(first, 1_000_000, "one step from zero");

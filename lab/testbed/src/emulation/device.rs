@@ -14,10 +14,10 @@ use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
 use spray_wire::{MAX_DATA_DSCP, Ports};
 
-use super::held::{Held, HeldFrames};
+use super::held_frames::{HeldFrame, HeldFrames};
 use super::lateness::Lateness;
-use super::turns::Turn;
-use crate::host_port::{LastPort, OwnLink};
+use super::transmit_order::TransmitTurn;
+use crate::host_port::{LastPort, TimedHostLink};
 use crate::tap::HostTap;
 
 /// A host's place in its fabric.
@@ -28,13 +28,13 @@ pub(crate) struct Emulation {
     /// Propagation delay of that link.
     pub link_latency_ps: u64,
     /// The link's state, if it changes.
-    pub link: Option<Arc<OwnLink>>,
+    pub link: Option<Arc<TimedHostLink>>,
     /// The port that leads to the host; if set, received frames have the time at that port.
     pub port: Option<Box<dyn LastPort>>,
     /// Maximum lead of a received frame's virtual time over the clock. Later ones are dropped,
     /// since a forged time could hold a frame forever.
     pub max_hold_ps: u64,
-    pub turn: Turn,
+    pub turn: TransmitTurn,
 }
 
 /// Frames per receive call, and calls per poll.
@@ -146,8 +146,7 @@ impl<D: Device> EmulatedDevice<D> {
         host.map_or(u64::MAX, |host| host.held.next_due_ps().unwrap_or(u64::MAX).min(host.next_ps))
     }
 
-    /// Sets the next poll. If `next` is the step in which the link becomes free, it is exactly
-    /// then.
+    /// Sets the next poll: exactly when the link becomes free, if `next` is that step.
     pub(crate) fn poll_next(&mut self, next: Option<Time>) {
         let Some(host) = &mut self.host else { return };
         let free_ps = host.link.free_ps();
@@ -285,7 +284,7 @@ impl HostState {
     //= docs/specs/emulation.md#EMU-4 a port that the host emulates
     fn next_arrival<D: Device>(&mut self, inner: &mut D) -> Option<Received> {
         while self.held.next_due_ps()? <= self.now_ps {
-            let Held { frame, len, at_port, .. } = self.held.release()?;
+            let HeldFrame { frame, len, at_port, .. } = self.held.release()?;
             let Some(port) = self.emulation.port.as_mut().filter(|_| at_port) else {
                 return Some(Received { frame, len, misrouted: false });
             };
@@ -314,8 +313,10 @@ impl HostState {
                     inner.transmit(frame, len).map_err(|frame| self.waiting.push_front(Waiting { at_ps, frame, len }))
                 }
                 None => {
-                    let Some(held) = self.between.release() else { break };
-                    inner.transmit(held.frame, held.len).map_err(|frame| self.between.put_back(Held { frame, ..held }))
+                    let Some(one) = self.between.release() else { break };
+                    inner
+                        .transmit(one.frame, one.len)
+                        .map_err(|frame| self.between.put_back(HeldFrame { frame, ..one }))
                 }
             };
             if failed.is_err() {

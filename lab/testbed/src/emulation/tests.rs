@@ -8,7 +8,7 @@ use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::link::serialisation_ceil_ps;
 use spray_core::path::{BalancerKind, Path};
-use spray_fabric::Ties;
+use spray_fabric::TieBreaker;
 use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
@@ -23,7 +23,7 @@ const US: u64 = 1_000_000;
 const MS: u64 = 1_000_000_000;
 const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 1000;
-const TIES: Ties = Ties::new(3);
+const TIES: TieBreaker = TieBreaker::new(3);
 
 type Host = Endpoint<EmulatedDevice<MemoryDevice>>;
 
@@ -49,7 +49,7 @@ fn network(impairments: Impairments) -> MemoryNetwork {
 }
 
 /// A host on a link of 10 Gb/s and this latency.
-fn host(network: &MemoryNetwork, number: usize, latency_ps: u64, turns: &Arc<Turns>) -> Host {
+fn host(network: &MemoryNetwork, number: usize, latency_ps: u64, turns: &Arc<TransmitOrder>) -> Host {
     let (base_rtt_ps, header) = (20 * US, header_bytes(false, Kind::Data) as u32);
     let path = Path { evs: 1024, bdp_packets: 25, ..Path::new(base_rtt_ps, LINK_BPS, PAYLOAD + header) };
     let config = EndpointConfig {
@@ -80,7 +80,7 @@ struct Rig {
 
 impl Rig {
     fn new(hosts: usize, latency_ps: u64, impairments: Impairments) -> Self {
-        let (network, turns) = (network(impairments), Turns::new(hosts, latency_ps, TIES));
+        let (network, turns) = (network(impairments), TransmitOrder::new(hosts, latency_ps, TIES));
         let endpoints = (0..hosts).map(|number| host(&network, number, latency_ps, &turns)).collect();
         Self { network, hosts: endpoints, events: vec![Vec::new(); hosts], now_ps: 0 }
     }
@@ -350,7 +350,7 @@ fn a_time_far_ahead_does_not_delay_a_frame() {
 const HOSTS: usize = 4;
 const BYTES: usize = 200_000;
 
-fn hosts(network: &MemoryNetwork, turns: &Arc<Turns>) -> Vec<Host> {
+fn hosts(network: &MemoryNetwork, turns: &Arc<TransmitOrder>) -> Vec<Host> {
     (0..HOSTS).map(|number| host(network, number, US, turns)).collect()
 }
 
@@ -358,13 +358,13 @@ fn hosts(network: &MemoryNetwork, turns: &Arc<Turns>) -> Vec<Host> {
 /// of late frames.
 fn ring() -> (Vec<(IpAddr, u64)>, u64) {
     let network = network(Impairments::default());
-    let mut endpoints = hosts(&network, &Turns::new(HOSTS, US, TIES));
+    let mut endpoints = hosts(&network, &TransmitOrder::new(HOSTS, US, TIES));
     for (host, endpoint) in endpoints.iter_mut().enumerate() {
         let connection = endpoint.connect(Time::ZERO, peer((host + 1) % HOSTS), None).unwrap();
         endpoint.send_at(connection, content(host, BYTES), Time::from_ps(20 * US)).unwrap();
     }
     // 100 times slower than the machine; steps below the 1 us of a link and the frame itself.
-    let mut clock = PatientClock::new(100.0, 900_000);
+    let mut clock = DilatedClock::new(100.0, 900_000);
     let (mut completed, mut delivered, mut now_ps) = (Vec::new(), 0, clock.tick(0));
     while delivered < HOSTS {
         network.advance(Time::from_ps(now_ps));
@@ -400,7 +400,7 @@ fn stalls_do_not_affect_an_emulation() {
 fn hosts_that_send_in_turns_send_in_the_order_of_virtual_time() {
     const LONG: u64 = 20_000 * US;
     let network = network(Impairments::default());
-    let mut hosts = hosts(&network, &Turns::new(HOSTS, US, TIES));
+    let mut hosts = hosts(&network, &TransmitOrder::new(HOSTS, US, TIES));
     for (host, endpoint) in hosts.iter_mut().enumerate() {
         for call in 0..3 {
             endpoint.connect(Time::from_ps((call * 7 + host as u64 * 3) * US), peer(HOSTS), None).unwrap();

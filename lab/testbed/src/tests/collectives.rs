@@ -99,7 +99,7 @@ fn ring(steps: usize, bytes: u64, delay_ps: u64, persistent: bool) -> (Vec<FlowS
     let step = |step: usize| {
         (0..HOSTS).map(move |host| FlowSpec {
             connection: step.checked_sub(1).filter(|_| persistent).map(|before| before * HOSTS + host),
-            start: if step == 0 { Start::At(0) } else { Start::On((step - 1) * HOSTS + host) },
+            start: if step == 0 { Start::At(0) } else { Start::OnTrigger((step - 1) * HOSTS + host) },
             on_received: (step + 1 < steps).then_some(step * HOSTS + (host + 1) % HOSTS),
             ..flow(host, (host + 1) % HOSTS, bytes + (step * HOSTS + host) as u64)
         })
@@ -142,7 +142,7 @@ fn a_connection_carries_many_messages_of_different_flows() {
     let message = |number: usize| {
         (0..3).map(move |pair| FlowSpec {
             connection: number.checked_sub(1).map(|before| before * 3 + pair),
-            start: if number == 0 { Start::At(pair as u64 * 3 * US) } else { Start::On(0) },
+            start: if number == 0 { Start::At(pair as u64 * 3 * US) } else { Start::OnTrigger(0) },
             on_sent: (number == 0).then_some(0),
             ..flow([0, 1, 0][pair], [2, 3, 3][pair], sizes[number])
         })
@@ -178,7 +178,7 @@ fn a_connection_carries_many_messages_of_different_flows() {
 fn an_error_of_an_event_loop_ends_the_run() {
     let message = |number: usize| FlowSpec {
         connection: number.checked_sub(1),
-        start: if number == 0 { Start::At(0) } else { Start::On(0) },
+        start: if number == 0 { Start::At(0) } else { Start::OnTrigger(0) },
         on_sent: Some(0),
         ..flow(0, 2, 30_000)
     };

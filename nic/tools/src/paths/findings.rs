@@ -28,7 +28,7 @@ pub enum Kind {
     DeadPath,
     Refused,
     /// The answers are lost.
-    WayBack,
+    ReturnPath,
     Slow,
     Lossy,
     Uneven,
@@ -129,7 +129,7 @@ fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
             }
             Some(last) if farthest > 0 && hops + 1 >= farthest => {
                 let place = format!("lost behind {last} (hop {hops}), the last router: at {to}, or on the way back");
-                (Kind::WayBack, place)
+                (Kind::ReturnPath, place)
             }
             Some(last) => {
                 let place = format!("lost behind {last} (hop {hops}), which passes others: a dead path, or a filter");

@@ -181,7 +181,7 @@ fn failed_paths_are_found() {
     assert!(findings[0].text.contains("the path via 10.10.1.2 (hop 2) is dead behind it: "), "{}", findings[0].text);
     // All values reach the last router.
     let (_, _, findings, _) = Simulated { passes: |v, hop| hop < 4 || v % 5 != 1, ..Simulated::healthy() }.survey();
-    assert_eq!((findings.len(), findings[0].kind), (1, Kind::WayBack), "{findings:?}");
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::ReturnPath), "{findings:?}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub struct Interface {
     longest: Option<(String, u32)>,
     zero_copy: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    distrust: Option<String>,
+    zero_copy_skipped: Option<String>,
     /// `Some(true)` for busy polling with interrupts off.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_polls_alone: Option<bool>,
@@ -67,7 +67,7 @@ impl Interface {
             xdp: if taken.mode == AttachMode::Native { "native" } else { "generic" },
             refused: native_error,
             zero_copy: taken.zero_copy,
-            distrust: zero_copy_defect,
+            zero_copy_skipped: zero_copy_defect,
             busy_polls_alone: taken.busy_polls,
             queues: taken.queues,
             threads: taken.shards,
@@ -96,7 +96,7 @@ impl fmt::Display for Interface {
         if let Some(why) = &self.rules_refused {
             write!(f, ". The NIC has no steering rules: {why}")?;
         }
-        if let (Some(why), None) = (&self.distrust, &self.refused) {
+        if let (Some(why), None) = (&self.zero_copy_skipped, &self.refused) {
             write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
         }
         let Some(why) = &self.refused else { return Ok(()) };
@@ -121,7 +121,7 @@ mod tests {
             refused: None,
             longest: None,
             zero_copy: true,
-            distrust: None,
+            zero_copy_skipped: None,
             busy_polls_alone,
             queues: 4,
             threads: 1,
@@ -142,7 +142,7 @@ mod tests {
         assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));
         let too_long = Interface { longest: Some(("igb".into(), 3046)), ..generic.clone() };
         assert!(too_long.to_string().contains("With an MTU of at most 3046, igb is known to run native XDP"));
-        let distrusted = Interface { zero_copy: false, distrust: Some("it hangs (x#1)".into()), ..native };
+        let distrusted = Interface { zero_copy: false, zero_copy_skipped: Some("it hangs (x#1)".into()), ..native };
         assert!(
             distrusted
                 .to_string()

@@ -105,14 +105,14 @@ impl Report {
             "seconds": seconds,
             "goodput_gbps": self.goodput_gbps(),
             "payload_bytes": counted.payload_bytes,
-            "own_payload_bytes": own_payload_bytes,
+            "mtu_payload_bytes": own_payload_bytes,
             "packets_sent": sender.packets_sent,
-            "packets_sent_again": sender.retransmits,
+            "packets_retransmitted": sender.retransmits,
             "lost_by_timeout": sender.timeouts,
             "lost_by_gap": lost_by_gap(sender),
             "lost_by_trim": sender.nacks,
-            "not_lost": not_lost(sender),
-            "rtt_least_us": us(counted.rtt_min_ps),
+            "spurious_losses": not_lost(sender),
+            "rtt_min_us": us(counted.rtt_min_ps),
             "rtt_p50_us": us(counted.rtt_p50_ps),
             "rtt_p99_us": us(counted.rtt_p99_ps),
             "rtt_smoothed_us": us(counted.rtt_smoothed_ps),
@@ -255,7 +255,7 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         let json = report.json();
-        assert_eq!((&json["goodput_gbps"], &json["rtt_least_us"]), (&0.016.into(), &842.0.into()));
+        assert_eq!((&json["goodput_gbps"], &json["rtt_min_us"]), (&0.016.into(), &842.0.into()));
         assert_eq!((&json["lost_by_gap"], &json["freezes"]), (&4.into(), &4.into()));
     }
 }

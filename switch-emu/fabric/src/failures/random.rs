@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::rng::stream;
 
 use super::outages::{Candidate, FailureContext, Outages, draw_one};
-use crate::names::fits;
+use crate::names::globs;
 use crate::node::Node;
 use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network};
 
@@ -14,9 +14,9 @@ use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network};
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomFailure {
     /// The devices that may fail.
-    pub what: Which,
+    pub what: FailureTarget,
     /// The number of devices that fail.
-    pub how_many: HowMany,
+    pub how_many: FailureCount,
     /// Start of the failure.
     pub at_ps: u64,
     /// End of the failure; `None` is never.
@@ -31,9 +31,9 @@ pub struct RandomFailure {
 
 /// A set of devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum FailureTarget {
     /// The devices of a tier.
-    Level(Level),
+    Kind(DeviceKind),
     /// Nodes, cables (both directions) or links (one direction) that match a [`LinkPattern`].
     Named(String),
 }
@@ -42,7 +42,7 @@ pub enum Which {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
-pub enum Level {
+pub enum DeviceKind {
     /// All links between switches.
     Links,
     /// Links between switches with hosts and the tier above (aggregation switches, spines).
@@ -65,7 +65,7 @@ pub enum Level {
 
 /// The number of devices that fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum HowMany {
+pub enum FailureCount {
     /// The least number that reaches this share.
     Share(f64),
     /// Each independently with this probability.
@@ -86,7 +86,7 @@ impl RandomFailure {
         let network = context.network;
         let devices = self.what.devices(network);
         if devices.is_empty() {
-            return Err(format!("the fabric has no {}; allowed: {}", self.what.words(), Level::of(network)));
+            return Err(format!("the fabric has no {}; allowed: {}", self.what.label(), DeviceKind::of(network)));
         }
         if self.at_ps >= context.until_ps {
             return Ok(Vec::new());
@@ -102,21 +102,21 @@ impl RandomFailure {
         let mut paths = if self.disconnect { None } else { working.clone() };
         let failing: Vec<Candidate> = match self.how_many {
             //= docs/specs/switching.md#SWC-20 selection of failures
-            HowMany::Probability(probability) => {
+            FailureCount::Probability(probability) => {
                 let threshold = (probability * 2f64.powi(32)) as u64;
                 let lots: Vec<_> = devices.into_iter().map(|device| (u64::from(rng.next_u32()), device)).collect();
                 let drawn = lots.into_iter().filter(|(lot, _)| *lot < threshold).map(|(_, device)| device);
                 //= docs/specs/switching.md#SWC-21 no host is cut off
                 drawn.filter(|device| paths.as_mut().is_none_or(|paths| paths.remove(&device.links))).collect()
             }
-            HowMany::Share(share) => {
+            FailureCount::Share(share) => {
                 let (all, mut needed) = (devices.len(), Vec::new());
                 let mut left = devices.into_iter().filter(works).collect();
                 let wanted = (share * all as f64 - 1e-9).ceil().max(1.0) as usize;
                 let one = |_| draw_one(&mut rng, &mut left, &mut needed, paths.as_mut());
                 let failing: Vec<_> = (0..wanted).map_while(one).collect();
                 if failing.len() < wanted {
-                    let (words, most) = (self.what.words(), failing.len());
+                    let (words, most) = (self.what.label(), failing.len());
                     return Err(format!(
                         "{wanted} of {all} {words} are to fail, but only {most} working ones can without disconnecting hosts; \
                          allowed: fewer, or `disconnect = true`"
@@ -132,38 +132,38 @@ impl RandomFailure {
     }
 }
 
-impl Which {
+impl FailureTarget {
     /// Returns the name of its devices, for messages.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         match self {
-            Self::Level(level) => level.words().into(),
+            Self::Kind(level) => level.label().into(),
             Self::Named(name) => name.clone(),
         }
     }
 
     fn devices(&self, network: &Network) -> Vec<Candidate> {
         let name = match self {
-            Self::Level(level) => return level.devices(network),
+            Self::Kind(level) => return level.devices(network),
             Self::Named(name) => name,
         };
         let pattern = LinkPattern::new(name);
         if pattern.is_node() {
-            let hosts = (0..network.hosts.len()).filter(|host| fits(name, &network.hosts[*host]));
+            let hosts = (0..network.hosts.len()).filter(|host| globs(name, &network.hosts[*host]));
             let hosts = hosts.map(|host| Candidate::host(network, host));
-            let switches = (0..network.switches.len()).filter(|switch| fits(name, &network.switches[*switch].name));
+            let switches = (0..network.switches.len()).filter(|switch| globs(name, &network.switches[*switch].name));
             return hosts.chain(switches.map(|switch| switch_of(network, switch))).collect();
         }
         let links = network.links.iter().enumerate();
         if pattern.both {
-            let cables = links.step_by(2).filter(|(_, link)| pattern.means(&link.name));
+            let cables = links.step_by(2).filter(|(_, link)| pattern.matches(&link.name));
             return cables.map(|(index, link)| cable(index, link)).collect();
         }
         let alone = |(index, link): (usize, &Link)| Candidate { name: link.name.clone(), links: vec![index] };
-        links.filter(|(_, link)| pattern.means(&link.name)).map(alone).collect()
+        links.filter(|(_, link)| pattern.matches(&link.name)).map(alone).collect()
     }
 }
 
-impl Level {
+impl DeviceKind {
     /// Name in a scenario, and name of the devices in messages.
     const ALL: [(Self, &'static str, &'static str); 9] = [
         (Self::Links, "links", "links"),
@@ -178,7 +178,7 @@ impl Level {
     ];
 
     /// Returns the name of its devices, for messages.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         Self::ALL.iter().find(|(level, ..)| *level == self).map_or("", |(.., words)| words)
     }
 
@@ -225,8 +225,7 @@ pub(super) fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
     Some([tier[from].min(tier[to]), tier[from].max(tier[to])])
 }
 
-/// A switch with its outgoing links and those from other switches. Hosts' links to it keep working,
-/// as nothing leaves it.
+/// A switch with its outgoing links and those from other switches. Hosts' links keep working.
 fn switch_of(network: &Network, switch: usize) -> Candidate {
     let node = Node::Switch(switch);
     let with_it = |link: &Link| link.from == node || (link.to == node && link.from.switch().is_some());

@@ -7,11 +7,11 @@ const MULTISHOT: Trigger = Trigger::new(TriggerKind::Multishot);
 
 /// Returns the consequences of the start and then of each signal (time, trigger), as text.
 fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u64, usize)]) -> String {
-    let mut starts = Starts::new(flows.iter().copied(), triggers);
+    let mut starts = FlowScheduler::new(flows.iter().copied(), triggers);
     let mut lines = Vec::new();
     let mut tell = |at_ps, due| match due {
-        Due::Flow(flow) => lines.push(format!("{flow}@{at_ps}")),
-        Due::Signal(trigger) => lines.push(format!("signal {trigger}@{at_ps}")),
+        Action::StartFlow(flow) => lines.push(format!("{flow}@{at_ps}")),
+        Action::SignalTrigger(trigger) => lines.push(format!("signal {trigger}@{at_ps}")),
     };
     starts.begin(&mut tell);
     signals.iter().for_each(|(at_ps, trigger)| starts.signal(*at_ps, *trigger, &mut tell));
@@ -21,7 +21,7 @@ fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u
 //= docs/specs/triggers.md#TRG-2 Firing
 #[test]
 fn triggers_fire_according_to_their_kind() {
-    let three = [(Start::On(0), None); 3];
+    let three = [(Start::OnTrigger(0), None); 3];
     let signals = [(10, 0), (20, 0), (30, 0), (40, 0)];
     for (kind, expected) in [
         (TriggerKind::Oneshot, "0@10 1@10 2@10"),
@@ -42,7 +42,7 @@ fn triggers_fire_according_to_their_kind() {
 //= docs/specs/triggers.md#TRG-4 Chains
 #[test]
 fn delays_separate_firing_and_its_consequences() {
-    let two = [(Start::On(0), None), (Start::On(1), None)];
+    let two = [(Start::OnTrigger(0), None), (Start::OnTrigger(1), None)];
     let chain = [Trigger { delay_ps: 5, then: Some(1), ..ONESHOT }, Trigger { delay_ps: 7, ..ONESHOT }];
     assert_eq!(follows(&two, &chain, &[(10, 0), (15, 1), (16, 0)]), "0@15 signal 1@15 1@22");
     // A trigger fires even without a flow to start.
@@ -60,13 +60,13 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
         (vec![(at(5), None), (at(9), Some(0)), (at(7), Some(1))], "0@5 1@9 2@9"),
         (vec![(at(5), None), (at(3), Some(0)), (at(1), None)], "0@5 1@5 2@1"),
         // One flow waits for a trigger, and later ones wait for that flow.
-        (vec![(Start::On(0), None), (at(3), Some(0)), (at(50), Some(0))], "0@20 1@20 2@50"),
-        (vec![(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))], "0@1"),
-        (vec![(Start::On(0), None), (at(0), None)], "1@0 0@20"),
+        (vec![(Start::OnTrigger(0), None), (at(3), Some(0)), (at(50), Some(0))], "0@20 1@20 2@50"),
+        (vec![(at(1), None), (Start::OnTrigger(1), Some(0)), (Start::OnTrigger(0), Some(1))], "0@1"),
+        (vec![(Start::OnTrigger(0), None), (at(0), None)], "1@0 0@20"),
     ] {
         assert_eq!(follows(&flows, &[ONESHOT, ONESHOT], &[(20, 0)]), expected, "{flows:?}");
     }
-    let behind = [(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))];
+    let behind = [(at(1), None), (Start::OnTrigger(1), Some(0)), (Start::OnTrigger(0), Some(1))];
     assert_eq!(follows(&behind, &[ONESHOT, ONESHOT], &[(20, 0), (30, 1)]), "0@1 1@30 2@30");
     assert_eq!(first_flows([None, Some(0), None, Some(1), Some(2)]), [0, 0, 2, 0, 2]);
 }
@@ -89,9 +89,9 @@ fn counts_of_a_connection_are_divided_by_the_ends_of_its_messages() {
 #[test]
 fn flows_that_never_start_are_detected() {
     let never = |flows: &[(Start, Option<usize>)], triggers: &[Trigger], ended: &[&[usize]]| {
-        Starts::new(flows.iter().copied(), triggers).never_started(|flow| ended[flow].iter().copied())
+        FlowScheduler::new(flows.iter().copied(), triggers).never_started(|flow| ended[flow].iter().copied())
     };
-    let (at, on) = (Start::At(9), Start::On);
+    let (at, on) = (Start::At(9), Start::OnTrigger);
     assert_eq!(never(&[(at, None), (on(0), None)], &[ONESHOT], &[&[0], &[]]), None);
     assert_eq!(never(&[(at, None), (on(0), None), (on(0), None)], &[MULTISHOT], &[&[0], &[], &[]]), Some(2));
     assert_eq!(never(&[(at, None), (on(0), None), (on(0), None)], &[MULTISHOT], &[&[0], &[0], &[]]), None);
@@ -123,7 +123,7 @@ fn contradictory_flows_are_rejected() {
         (vec![flow, behind(0, 1), behind(1, 1)], vec![then(1), then(2), ONESHOT], ""),
         (vec![FlowSpec { dst: 3, ..flow }], vec![], "host 0 to host 3 of 3"),
         (vec![FlowSpec { src: 1, ..flow }], vec![], "host 1 to host 1"),
-        (vec![FlowSpec { start: Start::On(1), ..flow }], vec![ONESHOT], "names trigger 1 of 1"),
+        (vec![FlowSpec { start: Start::OnTrigger(1), ..flow }], vec![ONESHOT], "names trigger 1 of 1"),
         (vec![flow, behind(0, 2)], vec![], other),
         (vec![flow, behind(1, 1)], vec![], other),
         (vec![flow], vec![then(0)], "trigger 0 of 1 signals"),

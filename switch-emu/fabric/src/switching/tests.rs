@@ -67,7 +67,7 @@ fn weighted_slots_are_interleaved() {
     let second: Vec<_> = places[..4].iter().copied().filter(|port| *port != 4).collect();
     assert_eq!(places[4..], second, "the next round in the same order, without the light port");
     let many = reduced(vec![1_000_003, 999_983, 1]);
-    assert!(many.iter().sum::<u64>() <= MOST_PLACES + 1 && many[2] == 1, "{many:?}");
+    assert!(many.iter().sum::<u64>() <= MAX_PLACES + 1 && many[2] == 1, "{many:?}");
 }
 
 #[test]
@@ -296,7 +296,8 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
     //= docs/specs/switching.md#SWC-4 weights
     //= docs/specs/switching.md#SWC-22 routing converges after G
     use crate::{
-        ChassisSpec, FailureContext, FailureFile, HowMany, Level, RandomFailure, Tables, Thresholds, Which, compile,
+        ChassisSpec, DeviceKind, FailureContext, FailureCount, FailureFile, FailureTarget, RandomFailure, Tables,
+        Thresholds, compile,
     };
     let queue = Thresholds {
         limit_bytes: 100_000,
@@ -313,8 +314,8 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
         let network = fat_tree(scheme);
         let action = LinkAction::Down { convergence_ps: 7 };
         let random = RandomFailure {
-            what: Which::Level(Level::Links),
-            how_many: HowMany::Share(0.1),
+            what: FailureTarget::Kind(DeviceKind::Links),
+            how_many: FailureCount::Share(0.1),
             at_ps: 100,
             until_ps: Some(1_000),
             action,

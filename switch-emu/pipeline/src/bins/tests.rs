@@ -5,19 +5,19 @@ use std::vec::Vec;
 
 /// The cells of one port in memory.
 struct Port {
-    scale: Scale,
+    scale: BinScale,
     bins: Vec<Bin<Cell<u64>>>,
 }
 
 impl Port {
-    fn new(scale: Scale) -> Self {
+    fn new(scale: BinScale) -> Self {
         Self { scale, bins: (0..scale.cells()).map(|_| Bin::default()).collect() }
     }
 }
 
 impl Cells for Port {
     type Word = Cell<u64>;
-    fn scale(&self) -> &Scale {
+    fn scale(&self) -> &BinScale {
         &self.scale
     }
     fn bin(&self, cell: u32) -> Option<&Bin<Cell<u64>>> {
@@ -26,8 +26,8 @@ impl Cells for Port {
 }
 
 /// Returns a scale with 16 bins of 1 ns at first.
-fn scale() -> Scale {
-    Scale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
+fn scale() -> BinScale {
+    BinScale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
 }
 
 #[test]
@@ -46,15 +46,15 @@ fn the_length_of_a_cell_depends_on_its_start() {
 
 #[test]
 fn a_scale_covers_the_span_within_its_memory_limit() {
-    let scale = Scale::new(0, 20_000_000, 1_000_000_000, 100, 100 << 20);
+    let scale = BinScale::new(0, 20_000_000, 1_000_000_000, 100, 100 << 20);
     assert_eq!((scale.bin_ps, scale.cells()), (20_000_000, 1_537));
-    let few = Scale::new(0, 20_000_000, 1_000_000_000, 100, 2 << 20);
+    let few = BinScale::new(0, 20_000_000, 1_000_000_000, 100, 2 << 20);
     assert!(few.cells() * 56 * 100 <= 2 << 20 && few.cells() * 2 * 56 * 100 > 2 << 20, "{few:?}");
-    let long = Scale::new(7, 1, 3_600_000_000_000_000, 1_000_000, 0);
+    let long = BinScale::new(7, 1, 3_600_000_000_000_000, 1_000_000, 0);
     assert!(long.bin_ps.is_power_of_two() && long.cells() == 97);
     assert!((1..=96).contains(&long.cell(7 + 3_600_000_000_000_000 - 1)));
-    let off = Scale::new(7, 0, 1_000, 1, 1 << 20);
-    assert_eq!((off.is_on(), off.cells(), off), (false, 0, Scale::default()));
+    let off = BinScale::new(7, 0, 1_000, 1, 1 << 20);
+    assert_eq!((off.is_on(), off.cells(), off), (false, 0, BinScale::default()));
 }
 
 proptest! {
@@ -81,17 +81,17 @@ proptest! {
     ) {
         let port = Port::new(scale());
         let mut all = Bin::default();
-        for (came_ps, delay_ps, len, became) in frames {
-            let bytes = if became & LOST != 0 { 0 } else { len };
-            port.crossed(&Crossing { came_ps, left_ps: came_ps + delay_ps, waiting: len, bytes, became });
+        for (arrived_ps, delay_ps, len, flags) in frames {
+            let bytes = if flags & LOST != 0 { 0 } else { len };
+            port.record(&Transit { arrived_ps, departed_ps: arrived_ps + delay_ps, waiting: len, bytes, flags });
             all.add(&Bin {
                 sent_bytes: bytes.into(),
                 queue_max: len.into(),
                 queue_sum: len.into(),
                 queued: 1,
-                marks: (became & MARKED).into(),
-                trims: (became & TRIMMED != 0).into(),
-                drops: (became & LOST != 0).into(),
+                marks: (flags & MARKED).into(),
+                trims: (flags & TRIMMED != 0).into(),
+                drops: (flags & LOST != 0).into(),
             });
         }
         let mut sum = Bin::default();

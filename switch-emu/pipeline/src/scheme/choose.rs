@@ -1,8 +1,8 @@
 //! Dispatches the choice of a port to the scheme.
 
-use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};
 use super::list::Scheme;
+use super::subprograms::LoadMeasure;
 use super::{detour, drill, flowlet, hashed, ofan, rotation};
 use crate::routes::{Choice, Group, SwitchConfig};
 
@@ -47,7 +47,7 @@ fn rank<F: Forwarding>(
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
-        // Usually handled by [`recall`](super::recall()).
+        // Usually handled by [`route_by_trail`](super::route_by_trail()).
         Scheme::Conga
         | Scheme::ConWeave
         | Scheme::FlowcutIngress
@@ -59,12 +59,12 @@ fn rank<F: Forwarding>(
         //= docs/specs/switching.md#SWC-8 OFAN's pointers
         Scheme::Rr | Scheme::Ofan | Scheme::OfanFib => rotation::simple(tables, group, frame),
         Scheme::RrPermuted => rotation::permuted(tables, switch, group, frame),
-        Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
+        Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, LoadMeasure::Bytes)),
         Scheme::Drill => drill::rank(tables, switch, group, frame),
-        Scheme::Adaptive => Some(least_loaded(tables, switch, group, frame, Measure::Class)),
-        Scheme::AdaptiveFlowlet => {
-            flowlet::rank(tables, switch, group, frame, |_| least_loaded(tables, switch, group, frame, Measure::Class))
-        }
+        Scheme::Adaptive => Some(least_loaded(tables, switch, group, frame, LoadMeasure::Class)),
+        Scheme::AdaptiveFlowlet => flowlet::rank(tables, switch, group, frame, |_| {
+            least_loaded(tables, switch, group, frame, LoadMeasure::Class)
+        }),
         Scheme::LetFlow => flowlet::rank(tables, switch, group, frame, |_| hashed::random(switch, group, frame)),
         Scheme::OfanShortest => ofan::rank_from_shortest(tables, switch, group, frame),
     }

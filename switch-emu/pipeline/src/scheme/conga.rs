@@ -4,18 +4,18 @@
 //! A frame carries its uplink and the maximum congestion on its path; the destination's leaf stores
 //! both, and returns them on frames in the other direction.
 
-use super::calls::{Look, Measure};
 use super::flowlet::{self, FLOWLETS};
 use super::forwarding::{Arrival, Forwarding, leaf};
 use super::hashed;
 use super::layout::Size;
+use super::subprograms::{LoadMeasure, LoadQuery};
 use crate::frame::Frame;
 use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
 /// Congestion has three bits (§3.3, *Parameter choices*: Q = 3).
-const MOST: u64 = 7;
+const MAX_METRIC: u64 = 7;
 
 /// A port's estimate decays by 1/8 every 20 us, so that it spans 160 us (§3.2; the paper's tau).
 const DECAY_PS: u64 = 20_000_000;
@@ -131,9 +131,9 @@ fn least<F: Forwarding>(
     before: Option<u32>,
 ) -> u32 {
     let row = to_leaf(switch, target);
-    let look = Look { measure: Measure::Path, random: (frame.random(switch) >> 32) as u32, row };
-    let best = tables.least(group, frame.t_ps, &look);
-    let load = |place: u32| tables.score(group.first.wrapping_add(place), frame.t_ps, &look, place) >> 32;
+    let query = LoadQuery { measure: LoadMeasure::Path, random: (frame.random(switch) >> 32) as u32, row };
+    let best = tables.least(group, frame.t_ps, &query);
+    let load = |place: u32| tables.score(group.first.wrapping_add(place), frame.t_ps, &query, place) >> 32;
     match before {
         Some(before) if load(before) <= load(best) => before,
         _ => best,
@@ -202,24 +202,24 @@ fn decayed(word: u64, t_ps: u64) -> Estimate {
     Estimate { bytes: if periods >> POWERS.len() != 0 { 0 } else { bytes }, period: now }
 }
 
-/// Bytes of an estimate as a share of the link's capacity in its span: 0 to [`MOST`].
+/// Bytes of an estimate as a share of the link's capacity in its span: 0 to [`MAX_METRIC`].
 #[inline(always)]
 fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64 {
-    let full = tables.waiting(port, t_ps).map_or(1, |waiting| waiting.bytes_in(SPAN_PS)).max(1);
-    ((bytes << 3) / full).min(MOST)
+    let full = tables.queue_state(port, t_ps).map_or(1, |waiting| waiting.bytes_in(SPAN_PS)).max(1);
+    ((bytes << 3) / full).min(MAX_METRIC)
 }
 
 /// Stores a frame's congestion, to be returned, and its feedback.
 //= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[inline(always)]
 fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: CongaNote, t_ps: u64) {
-    let (tag, load) = (note.tag, note.load & MOST);
+    let (tag, load) = (note.tag, note.load & MAX_METRIC);
     if tag < switch.uplinks
         && let Some(word) = tables.word(from_leaf(switch, source).wrapping_add(1 + tag / TAGS_IN_WORD))
     {
         let shift = 4 * (tag % TAGS_IN_WORD);
         let known = word.load();
-        if known >> shift & MOST != load {
+        if known >> shift & MAX_METRIC != load {
             word.store(known & !(0xf << shift) | (load | NEW) << shift);
         }
     }
@@ -247,7 +247,7 @@ fn next_feedback<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) ->
     let new = (known & ALL_NEW).rotate_right(4 * start);
     let tag = if new == 0 { start } else { start.wrapping_add(lowest(new) / 4) % TAGS_IN_WORD };
     word.store(known & !(NEW << (4 * tag)));
-    (first - start + tag, known >> (4 * tag) & MOST, true)
+    (first - start + tag, known >> (4 * tag) & MAX_METRIC, true)
 }
 
 /// The lowest set bit: BPF has no instruction, and the compiler would use a table.

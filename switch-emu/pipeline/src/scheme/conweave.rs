@@ -14,7 +14,7 @@ mod tag;
 pub use queues::Expiry;
 pub(super) use route::{route, under_reunion};
 pub use settings::Settings;
-pub use state::{Order, State};
+pub use state::{QueueAction, State};
 
 //= docs/specs/conweave.md#CWV-20 counts
 super::counter::scheme_counters! {

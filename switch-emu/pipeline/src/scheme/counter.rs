@@ -21,8 +21,8 @@ pub struct Counter {
     /// Whether less is better; else it is neutral.
     pub less_is_better: bool,
     /// Whether the value of several switches is their maximum; else the sum.
-    pub is_most: bool,
-    pub(super) of: fn(&Seen<'_>) -> u64,
+    pub is_max: bool,
+    pub(super) of: fn(&CounterSource<'_>) -> u64,
 }
 
 impl PartialEq for Counter {
@@ -31,13 +31,13 @@ impl PartialEq for Counter {
     }
 }
 
-pub(super) struct Seen<'a> {
+pub(super) struct CounterSource<'a> {
     pub(super) switch: &'a SwitchConfig,
     pub(super) words: &'a dyn Fn(u32) -> u64,
     pub(super) state: Option<&'a RefCell<State>>,
 }
 
-impl Seen<'_> {
+impl CounterSource<'_> {
     pub(super) fn word(&self, index: u32) -> u64 {
         (self.words)(index)
     }
@@ -60,7 +60,7 @@ macro_rules! scheme_counters {
             unit: $unit,
             about: concat!($($about),+).trim_ascii(),
             less_is_better: matches!(stringify!($better).as_bytes(), b"less"),
-            is_most: matches!(stringify!($all).as_bytes(), b"most"),
+            is_max: matches!(stringify!($all).as_bytes(), b"most"),
             of: $of,
         }),+];
     };

@@ -4,11 +4,11 @@
 //! The first switch decides, and notes the third group in the frame. A switch of that group, or one
 //! for which the note is invalid, sends the frame on the shortest path from there on.
 
-use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};
-use super::groups::MOST_GROUPS;
+use super::groups::MAX_GROUPS;
 use super::hashed;
 use super::list::Scheme;
+use super::subprograms::{LoadMeasure, LoadQuery};
 use crate::hash::pick;
 use crate::routes::{Choice, Group, SwitchConfig};
 
@@ -67,17 +67,17 @@ pub(super) fn decide<F: Forwarding>(
     shortest.choice(tables, SHORTEST)
 }
 
-/// The host toward which a frame with this note is sent next, and its new note. `lot` is the
-/// checksum used in [`decide`]. Without groups: its own host, and the same note.
+/// The host toward which a frame with this note is sent next, and its new note. `random_bits` is
+/// the checksum used in [`decide`]. Without groups: its own host, and the same note.
 //= docs/specs/switching.md#SWC-32 invalid notes
 #[inline(always)]
-pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, lot: u32) -> (u32, u8) {
+pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, random_bits: u32) -> (u32, u8) {
     if !switch.groups.exist() {
         return (host, note);
     }
     match note {
         FIRST.. if u16::from(note - FIRST) < switch.groups.count && u16::from(note - FIRST) != switch.group => {
-            (switch.groups.toward(note - FIRST, lot), note)
+            (switch.groups.toward(note - FIRST, random_bits), note)
         }
         _ => (host, SHORTEST),
     }
@@ -87,7 +87,7 @@ pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, lot: u32) -> (u32,
 //= docs/specs/switching.md#SWC-30 over a third group
 #[inline(always)]
 fn draw(switch: &SwitchConfig, frame: &Arrival) -> Option<u8> {
-    let (here, count) = (u32::from(switch.group), u32::from(switch.groups.count.min(MOST_GROUPS)));
+    let (here, count) = (u32::from(switch.group), u32::from(switch.groups.count.min(MAX_GROUPS)));
     let target = frame.host.checked_div(switch.groups.hosts_of_group())?;
     if count < 3 || target == here {
         return None;
@@ -147,7 +147,7 @@ impl Way {
     /// Queued bytes at its port.
     #[inline(always)]
     fn bytes<F: Forwarding>(&self, tables: &F, frame: &Arrival) -> u64 {
-        tables.score(self.member(), frame.t_ps, &Look { measure: Measure::Bytes, random: 0, row: 0 }, 0) >> 32
+        tables.score(self.member(), frame.t_ps, &LoadQuery { measure: LoadMeasure::Bytes, random: 0, row: 0 }, 0) >> 32
     }
 }
 

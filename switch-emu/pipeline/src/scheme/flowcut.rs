@@ -6,8 +6,8 @@
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample};
 
-use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, leaf, least_loaded};
+use super::subprograms::LoadMeasure;
 use super::{detour, hashed};
 use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
@@ -102,12 +102,12 @@ pub(super) fn route<F: Forwarding>(
     everywhere: bool,
 ) -> Result<u32, Cause> {
     let trail = tables.trail().ok_or(Cause::NoRoute)?;
-    let is_first = trail.source() == frame.switch && trail.came_by().is_none();
+    let is_first = trail.source() == frame.switch && trail.previous_port().is_none();
     // A detour may cross a switch twice: toward the third group, and from there.
     let is_last_leg = !is_first && !trail.is_reply() && frame.detour == detour::SHORTEST;
     let flow = trail.flow() ^ if is_last_leg { LAST_LEG } else { 0 };
     let port = Here { tables, switch, trail, flow, is_first }.port(frame, host, everywhere)?;
-    trail.leaves_by(port);
+    trail.set_egress_port(port);
     Ok(port)
 }
 
@@ -167,14 +167,14 @@ impl<F: Forwarding> Here<'_, F> {
 
     #[inline(always)]
     fn onward(&self, frame: &Frame, host: u32, note: u8) -> Result<Onward, Cause> {
-        let (toward, note) = detour::aim(self.switch, note, host, self.lot());
+        let (toward, note) = detour::aim(self.switch, note, host, self.random_bits());
         let group = self.tables.group(frame.time_ps, frame.switch, toward).ok_or(Cause::NoRoute)?;
         Ok(Onward { group, note })
     }
 
     /// Random bits of the flow, in place of the frame's.
     #[inline(always)]
-    fn lot(&self) -> u32 {
+    fn random_bits(&self) -> u32 {
         (self.trail.flow() >> 32) as u32
     }
 
@@ -322,9 +322,9 @@ impl<F: Forwarding> Here<'_, F> {
     fn begin(&self, entry: u32, frame: &Frame, host: u32, onward: Onward, is_new: bool) -> Option<(u32, u8)> {
         // Once the table was full, a new entry's flow may have packets in flight by the hash.
         let overflowed = is_new && self.load(self.set()) != 0;
-        let arrival = Arrival { checksum: self.lot(), detour: 0, ..Arrival::of(frame, host) };
+        let arrival = Arrival { checksum: self.random_bits(), detour: 0, ..Arrival::of(frame, host) };
         //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
-        let least = |group: &Group| least_loaded(self.tables, self.switch, group, &arrival, Measure::Bytes);
+        let least = |group: &Group| least_loaded(self.tables, self.switch, group, &arrival, LoadMeasure::Bytes);
         let Choice { port, rank, detour } = if self.is_first && self.switch.groups.exist() && !overflowed {
             //= docs/specs/flowcut-switch.md#FCS-11 detours
             detour::decide(self.tables, self.switch, &arrival, false, least)?
@@ -338,7 +338,8 @@ impl<F: Forwarding> Here<'_, F> {
             };
             Choice { port: self.tables.member(group.first.wrapping_add(rank))?, rank, detour: note }
         };
-        let back = self.trail.came_by().and_then(|port| self.tables.back(port)).map_or(0, |back| back.wrapping_add(1));
+        let back =
+            self.trail.previous_port().and_then(|port| self.tables.back(port)).map_or(0, |at| at.wrapping_add(1));
         self.store(entry + PORT, Port { number: port, back, place: rank }.pack());
         self.keep(entry, &Congestion::NONE, false, detour);
         Some((port, detour))
@@ -409,7 +410,7 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
         let port = self.port_of(entry).number;
-        let kib_ps = self.tables.waiting(port, now_ps).map_or(0, |waiting| waiting.kib_ps()) as u32;
+        let kib_ps = self.tables.queue_state(port, now_ps).map_or(0, |waiting| waiting.kib_ps()) as u32;
         let earlier_ps = self.load(entry + SENT).saturating_sub(self.stamp());
         let rtt_ps = now_ps.saturating_sub(self.load(entry + PASSED)).saturating_add(earlier_ps);
         let bytes = self.latest(entry).bytes;

@@ -3,11 +3,11 @@
 #[cfg(not(target_arch = "bpf"))]
 use core::cell::RefCell;
 
-use super::calls::{Calls, Look, Measure};
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave::State;
 #[cfg(doc)]
 use super::list::Scheme;
+use super::subprograms::{LoadMeasure, LoadQuery, Subprograms};
 use crate::frame::Frame;
 use crate::hash::mix;
 use crate::packed::packed;
@@ -59,14 +59,14 @@ impl Arrival {
 }
 
 /// What schemes read and write besides routes.
-pub trait Forwarding: Routes + Calls {
+pub trait Forwarding: Routes + Subprograms {
     /// Words shared between CPUs.
     type Word: Word;
     /// Words of the frame's trail.
     type TrailWord: Word;
     /// Returns a word of memory: pointers, ports' and hosts' words, and schemes' tables.
     fn word(&self, index: u32) -> Option<&Self::Word>;
-    /// Returns the trail of the present frame; only where a scheme [remembers](Scheme::remembers).
+    /// Returns the trail of the present frame; only where a scheme [uses it](Scheme::uses_trail).
     fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
     /// Returns a switch's state; only where it [holds](Scheme::holds) packets.
     #[cfg(not(target_arch = "bpf"))]
@@ -75,7 +75,7 @@ pub trait Forwarding: Routes + Calls {
         None
     }
     /// Returns the queue that a frame arriving at `port` finds.
-    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
+    fn queue_state(&self, port: u32, t_ps: u64) -> Option<QueueState>;
 
     /// Returns the first word of a port.
     #[inline(always)]
@@ -97,8 +97,8 @@ pub trait Forwarding: Routes + Calls {
 
     /// Returns the number of a port among those of its switch that lead up, from 1 on; 0 of others.
     #[inline(always)]
-    fn way(&self, port: u32) -> Option<u32> {
-        Some(self.ends(port)?.way.into())
+    fn uplink(&self, port: u32) -> Option<u32> {
+        Some(self.ends(port)?.uplink.into())
     }
 
     /// Returns the word in which a scheme measures a port's rate.
@@ -119,7 +119,7 @@ pub trait Forwarding: Routes + Calls {
 
 /// The queue of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueueState {
     /// Queued bytes of both classes.
     pub bytes: u64,
     /// Limit of queued data in bytes.
@@ -128,7 +128,7 @@ pub struct Waiting {
     pub ps_per_unit: u64,
 }
 
-impl Waiting {
+impl QueueState {
     /// Picoseconds per 1,024 bytes at the present rate.
     #[inline(always)]
     pub(super) fn kib_ps(&self) -> u64 {
@@ -143,8 +143,7 @@ impl Waiting {
 }
 
 /// Returns the index of a port's words in fabrics with stateful schemes: its
-/// [tag](Forwarding::tag), its [rate](Forwarding::rate_word), the port [back](Forwarding::back).
-/// Word 0 is unused.
+/// [tag](Forwarding::tag), [rate](Forwarding::rate_word), port [back](Forwarding::back).
 #[inline(always)]
 pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)
@@ -158,7 +157,7 @@ packed! {
         /// The next switch plus 1; 0: a host.
         far_end: u32 in 24,
         /// Its number among the ports of its switch that lead up, from 1 on; 0 of others.
-        way: u8 in 8,
+        uplink: u8 in 8,
     }
 }
 
@@ -175,8 +174,8 @@ pub(super) fn least_loaded<F: Forwarding>(
     switch: &SwitchConfig,
     group: &Group,
     frame: &Arrival,
-    measure: Measure,
+    measure: LoadMeasure,
 ) -> u32 {
-    let look = Look { measure, random: (frame.random(switch) >> 32) as u32, row: 0 };
-    tables.least(group, frame.t_ps, &look)
+    let query = LoadQuery { measure, random: (frame.random(switch) >> 32) as u32, row: 0 };
+    tables.least(group, frame.t_ps, &query)
 }

@@ -15,7 +15,7 @@ pub struct Groups {
 }
 
 /// Maximum number of groups in a frame's note.
-pub const MOST_GROUPS: u16 = 253;
+pub const MAX_GROUPS: u16 = 253;
 
 impl Groups {
     /// Returns whether the fabric has groups.

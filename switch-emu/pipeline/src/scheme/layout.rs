@@ -19,7 +19,7 @@ pub struct Layout {
     /// Whether a group keeps as many places as possible when its ports change.
     pub resilient: bool,
     /// Whether groups have the distance to their hosts, in a fabric of [`Groups`].
-    pub ways: bool,
+    pub hops: bool,
 }
 
 /// The dimensions of a scheme's memory.
@@ -54,9 +54,9 @@ impl Layout {
         random_start: false,
         weighted: false,
         resilient: false,
-        ways: false,
+        hops: false,
     };
-    pub(super) const WAYS: Self = Self { ways: true, ..Self::PLAIN };
+    pub(super) const HOPS: Self = Self { hops: true, ..Self::PLAIN };
     pub(super) const WEIGHTED: Self = Self { weighted: true, ..Self::PLAIN };
     pub(super) const RESILIENT: Self = Self { resilient: true, ..Self::PLAIN };
     pub(super) const TURNS: Self = Self { pointers: Pointers::Ports, random_start: true, ..Self::PLAIN };

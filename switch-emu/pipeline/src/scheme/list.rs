@@ -97,9 +97,9 @@ schemes! {
     /// Flowcut: a flow takes the least loaded port when none of its packets is in flight, and its
     /// host pauses while a congested path drains; switches with hosts choose, others hash (Flowcut
     /// §II-C).
-    FlowcutIngress "flowcut-ingress" WAYS;
+    FlowcutIngress "flowcut-ingress" HOPS;
     /// Flowcut at every switch; replies return as the data came (Flowcut §II-A, full switch).
-    FlowcutSwitch "flowcut-switch" WAYS;
+    FlowcutSwitch "flowcut-switch" HOPS;
     /// As `ecmp`, but colliding elephants are rerouted (*Reunion*, Computer Networks 2025).
     Reunion "reunion" PLAIN;
     /// As `letflow`, but colliding elephants are rerouted.
@@ -115,10 +115,10 @@ schemes! {
     /// OFAN from the shortest queue on, with the ports in their given order (OFAN §F.4).
     OfanShortest "ofan-shortest" OFAN_SHORTEST;
     /// In a dragonfly: over a random third group, packet by packet (Kim et al., ISCA 2008, VAL).
-    Valiant "valiant" WAYS;
+    Valiant "valiant" HOPS;
     /// In a dragonfly: over a random third group where that has less queue times links (Kim et al.,
     /// ISCA 2008, UGAL-L).
-    Ugal "ugal" WAYS;
+    Ugal "ugal" HOPS;
 }
 
 impl Scheme {
@@ -174,9 +174,9 @@ impl Scheme {
         matches!(self, Self::FlowcutIngress | Self::FlowcutSwitch)
     }
 
-    /// Returns whether frames have a [`Trail`], and [`recall`](super::recall()) finds their ports.
+    /// Returns whether frames have a [`Trail`], and [`route_by_trail`](super::route_by_trail()) finds their ports.
     #[inline(always)]
-    pub const fn remembers(self) -> bool {
+    pub const fn uses_trail(self) -> bool {
         matches!(self, Self::Conga | Self::ConWeave | Self::FlowcutIngress | Self::FlowcutSwitch)
             || self.reunion_base().is_some()
     }

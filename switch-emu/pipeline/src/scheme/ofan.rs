@@ -4,9 +4,9 @@
 //! frames. Its frames take the ports in turn, so that a destination's traffic arrives evenly. The
 //! tables have the sharing of pointers, the random order of ports, weights and starts.
 
-use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};
 use super::rotation;
+use super::subprograms::LoadMeasure;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
@@ -21,7 +21,7 @@ pub(super) fn rank_from_shortest<F: Forwarding>(
 ) -> Option<u32> {
     let (pointer, count) = (rotation::pointer(tables, group, frame)?, u64::from(group.count));
     if pointer.load() == 0 {
-        let first = least_loaded(tables, switch, group, frame, Measure::Bytes);
+        let first = least_loaded(tables, switch, group, frame, LoadMeasure::Bytes);
         pointer.store(u64::from(first) + count + 1);
         return Some(first);
     }

@@ -1,35 +1,35 @@
 //! PathID: the uplinks of a frame's path.
 //!
-//! A PathID has a way per tier: a port's number among those that lead up, from 1 on; 0: any. In two
+//! A PathID has an uplink per tier: the number of a port that leads up, from 1 on; 0: any. In two
 //! tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
 
 use super::forwarding::Forwarding;
 use crate::hash::mix;
 use crate::routes::{Group, SwitchConfig};
 
-const WAY_BITS: u32 = 8;
-const WAY_MASK: u32 = 0xff;
+const UPLINK_BITS: u32 = 8;
+const UPLINK_MASK: u32 = 0xff;
 const TIERS: u32 = 2;
 
-/// The way of a PathID after `hops` links; 0: none.
+/// The uplink of a PathID after `hops` links; 0: none.
 #[inline(always)]
-pub(super) const fn way(path: u32, hops: u32) -> u32 {
-    if hops < TIERS { path >> (hops * WAY_BITS) & WAY_MASK } else { 0 }
+pub(super) const fn uplink(path: u32, hops: u32) -> u32 {
+    if hops < TIERS { path >> (hops * UPLINK_BITS) & UPLINK_MASK } else { 0 }
 }
 
-/// Sets the way after `hops` links in a PathID.
+/// Sets the uplink after `hops` links in a PathID.
 #[inline(always)]
-pub(super) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
+pub(super) const fn with_uplink(path: u32, hops: u32, uplink: u32) -> u32 {
     if hops >= TIERS {
         return path;
     }
-    let shift = hops * WAY_BITS;
-    path & !(WAY_MASK << shift) | (way & WAY_MASK) << shift
+    let shift = hops * UPLINK_BITS;
+    path & !(UPLINK_MASK << shift) | (uplink & UPLINK_MASK) << shift
 }
 
 /// The ends of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Course {
+pub(super) struct PathEnds {
     pub(super) t_ps: u64,
     /// The first switch.
     pub(super) from: u32,
@@ -64,34 +64,34 @@ pub(super) struct Paths {
 
 impl Paths {
     #[inline(always)]
-    pub(super) fn of<F: Forwarding>(tables: &F, course: &Course) -> Option<Self> {
-        let first = tables.group(course.t_ps, course.from, course.host)?;
-        let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
+    pub(super) fn of<F: Forwarding>(tables: &F, ends: &PathEnds) -> Option<Self> {
+        let first = tables.group(ends.t_ps, ends.from, ends.host)?;
+        let second = tables.group(ends.t_ps, tables.far_end(tables.member(first.first)?)?, ends.host)?;
         let ports = u32::from(first.count).max(1);
         Some(Self { first, ports, count: ports.wrapping_mul(u32::from(second.count).max(1)).max(1) })
     }
 
     /// The PathID of the path with this number.
     #[inline(always)]
-    pub(super) fn path<F: Forwarding>(&self, tables: &F, course: &Course, number: u32) -> Option<u32> {
-        path(tables, course, &self.first, number % self.ports, number / self.ports)
+    pub(super) fn path<F: Forwarding>(&self, tables: &F, ends: &PathEnds, number: u32) -> Option<u32> {
+        path(tables, ends, &self.first, number % self.ports, number / self.ports)
     }
 }
 
 /// The PathID over these places of the groups on the first two switches.
 #[inline(always)]
-fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
+fn path<F: Forwarding>(tables: &F, ends: &PathEnds, group: &Group, first: u32, second: u32) -> Option<u32> {
     let port = tables.member(group.first.wrapping_add(first))?;
-    let path = tables.way(port)?;
-    let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
+    let path = tables.uplink(port)?;
+    let above = tables.group(ends.t_ps, tables.far_end(port)?, ends.host)?;
     if above.count < 2 {
         return Some(path);
     }
     let port = tables.member(above.first.wrapping_add(second % u32::from(above.count)))?;
-    Some(with_way(path, 1, tables.way(port)?))
+    Some(with_uplink(path, 1, tables.uplink(port)?))
 }
 
 #[inline(always)]
-pub(super) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
+pub(super) fn random_bits(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
     (mix(flow ^ t_ps ^ switch.salt) >> 32) as u32
 }

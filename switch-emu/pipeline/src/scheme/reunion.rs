@@ -7,20 +7,20 @@
 mod between;
 mod destination;
 mod flows;
-mod here;
+mod hop;
 mod links;
 mod memory;
 mod regions;
 mod sketch;
 mod source;
 
-pub(super) use here::Here;
+pub(super) use hop::Hop;
 pub use memory::look_up;
 pub(super) use regions::WORDS;
 
-use here::SwitchRole;
+use hop::SwitchRole;
 use memory::{INTERVALS, Memory};
-use regions::{WAYS, single};
+use regions::{UPLINKS, single};
 
 use super::forwarding::Forwarding;
 #[cfg(not(target_arch = "bpf"))]
@@ -38,31 +38,31 @@ pub struct Settings {
     /// The pause in ps after which a flow returns to the base: the fallback.
     pub timeout_ps: u64,
     /// Whether notifications are piggybacked, instead of sent as control frames.
-    pub ride: bool,
+    pub piggyback: bool,
 }
 
 impl Default for Settings {
     /// Returns the settings of the paper (Reunion §4, §4.2).
     fn default() -> Self {
-        Self { interval_ps: 1_000_000_000, tolerance: 1, timeout_ps: 500_000_000, ride: false }
+        Self { interval_ps: 1_000_000_000, tolerance: 1, timeout_ps: 500_000_000, piggyback: false }
     }
 }
 
 impl Settings {
-    /// Returns a switch's initial words, with the ports of its ways up, each after its place.
+    /// Returns a switch's initial words, with the ports of its uplinks, each after its place.
     //= docs/specs/reunion.md#REU-6 elephants
-    pub fn words<'a>(&self, ways: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
-        let hot = u64::from(self.tolerance).saturating_mul(ways.len() as u64);
+    pub fn words<'a>(&self, uplinks: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
+        let hot = u64::from(self.tolerance).saturating_mul(uplinks.len() as u64);
         let singles = [
             (single::LENGTH_PS, self.interval_ps),
             (single::TOLERANCE, u64::from(self.tolerance)),
             (single::TIMEOUT_PS, self.timeout_ps),
-            (single::HOT, hot),
-            (single::RIDE, u64::from(self.ride)),
+            (single::MAX_ELEPHANTS, hot),
+            (single::PIGGYBACK, u64::from(self.piggyback)),
             (single::THRESHOLD, 1),
         ];
-        let way = |(way, port): (u32, &u32)| (WAYS.place(way), u64::from(*port) + 1);
-        singles.into_iter().chain((1..).zip(ways).map(way))
+        let uplink = |(uplink, port): (u32, &u32)| (UPLINKS.place(uplink), u64::from(*port) + 1);
+        singles.into_iter().chain((1..).zip(uplinks).map(uplink))
     }
 }
 
@@ -76,7 +76,7 @@ super::counter::scheme_counters! {
     notified: "notified", "Notifications of Reunion", "", neither, sum, |seen| memory::read(seen, single::NOTIFIED);
 }
 
-impl<F: Forwarding> Here<'_, F> {
+impl<F: Forwarding> Hop<'_, F> {
     #[inline(always)]
     pub(super) fn begin(&self) -> Option<()> {
         let counts = match self.place() {
@@ -85,7 +85,7 @@ impl<F: Forwarding> Here<'_, F> {
             SwitchRole::Source | SwitchRole::Target => true,
         };
         if counts {
-            enter(&self.memory, self.course.t_ps)?;
+            enter(&self.memory, self.ends.t_ps)?;
         }
         Some(())
     }

@@ -2,7 +2,7 @@ pub(crate) mod chassis;
 
 use self::chassis::{Chassis, FRAME};
 use super::note::ReunionNote;
-use super::path::{way, with_way};
+use super::path::{uplink, with_uplink};
 use super::*;
 use crate::frame::Frame;
 use crate::hash::mix;
@@ -72,8 +72,8 @@ impl Forwarding for OneSwitch {
     fn trail(&self) -> Option<&Trail> {
         None
     }
-    fn waiting(&self, port: u32, _: u64) -> Option<Waiting> {
-        Some(Waiting { bytes: self.queues[port as usize].get(), limit: 100_000, ps_per_unit: 1 })
+    fn queue_state(&self, port: u32, _: u64) -> Option<QueueState> {
+        Some(QueueState { bytes: self.queues[port as usize].get(), limit: 100_000, ps_per_unit: 1 })
     }
 }
 
@@ -318,7 +318,7 @@ fn bytes_per_time_and_time_per_bytes_agree() {
     use crate::config::{OUTSIDE, PortConfig, Thresholds};
     for (gbps, kib_ps) in [(1, 8_192_000), (10, 819_200), (100, 81_920), (400, 20_480)] {
         let port = PortConfig::new(gbps * 1_000_000_000, 0, &Thresholds::NONE, OUTSIDE, 4_150);
-        let waiting = Waiting { bytes: 0, limit: 0, ps_per_unit: port.drain(0).ps_per_unit };
+        let waiting = QueueState { bytes: 0, limit: 0, ps_per_unit: port.drain(0).ps_per_unit };
         assert_eq!((waiting.kib_ps(), waiting.bytes_in(kib_ps)), (kib_ps, 1_024), "{gbps} Gb/s");
     }
 }
@@ -340,10 +340,10 @@ fn the_source_switch_selects_the_whole_path_and_the_others_follow_it() {
         let path = ReunionNote::unpack(chassis.trail.note.get()).path;
         let first = chassis.uplink(frame.port);
         chassis.step(&mut frame, 3).unwrap();
-        assert_eq!([first, chassis.uplink(frame.port)], [way(path, 0), way(path, 1)]);
+        assert_eq!([first, chassis.uplink(frame.port)], [uplink(path, 0), uplink(path, 1)]);
         paths.insert(path);
     }
-    assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_way(first, 1, second)).into());
+    assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_uplink(first, 1, second)).into());
 }
 
 //= docs/specs/reunion.md#REU-17 notification frames
@@ -370,15 +370,15 @@ fn data_follows_the_path_of_its_tier_or_the_base_if_that_is_0() {
             let mut frame = begin(&chassis, flow);
             chassis.step(&mut frame, 3).unwrap();
             let first = chassis.uplink(frame.port);
-            chassis.trail.note.set(ReunionNote::data(with_way(first, 1, path), false).pack());
+            chassis.trail.note.set(ReunionNote::data(with_uplink(first, 1, path), false).pack());
             chassis.step(&mut frame, 3).unwrap();
-            let way = chassis.uplink(frame.port);
+            let uplink = chassis.uplink(frame.port);
             assert_eq!(
                 ReunionNote::unpack(chassis.trail.note.get()).path,
-                with_way(first, 1, way),
+                with_uplink(first, 1, uplink),
                 "it records the path taken"
             );
-            way
+            uplink
         };
         (1..100).map(second).collect()
     };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spray_pipeline::deployment::{Attachment, Cable, KERNEL};
+use spray_pipeline::deployment::{Attachment, KERNEL, MacRewrite};
 
 use super::claim::Dispute;
 use super::fdb::{ClaimStep, Fdb, Forward, Update};
@@ -223,7 +223,7 @@ impl Bridge {
     fn set_destination(&self, egress: &EgressPort, to: [u8; 6]) {
         let [a, b, c, d, e, f, ..] = egress.attachment.mac;
         // The port exists.
-        let _ = self.hosts.put_cable(egress.port, &Cable { to, from: [a, b, c, d, e, f] });
+        let _ = self.hosts.set_mac_rewrite(egress.port, &MacRewrite { to, from: [a, b, c, d, e, f] });
     }
 
     /// Ignores poisoning: a panic leaves the state consistent.

@@ -1,7 +1,7 @@
 //! Delays frames until they are due, which an XDP program cannot.
 //!
 //! One thread has an AF_XDP socket per queue of the switches' interfaces. It receives processed
-//! frames behind tickets, and sends each when due. Unforwarded frames go to the bridge.
+//! frames behind delay headers, and sends each when due. Unforwarded frames go to the bridge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,18 +16,18 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceHealth, DeviceStats, FrameId, Received, XskDevice};
-use spray_pipeline::deployment::{CORRUPTED, EXPIRED, TICKET_BYTES, TWICE, Ticket};
+use spray_pipeline::deployment::{CORRUPTED, DELAY_HEADER_BYTES, DUPLICATED, DelayHeader, TTL_EXPIRED};
 use spray_pipeline::hash::mix;
 use spray_pipeline::scheme::NO_PORT;
 use spray_wire::offsets::ETHERNET_BYTES;
 
 use super::bridge::{Bridge, Frames, Source};
-use super::{checksum, expired};
+use super::{checksum, time_exceeded};
 use crate::RunError;
 use crate::program::KernelClock;
 
 /// How frames of a port leave: the socket of its interface's queue 0, and the number of queues.
-pub type Exit = (usize, usize);
+pub type EgressSocket = (usize, usize);
 
 /// The socket of one queue.
 #[derive(Debug)]
@@ -68,12 +68,12 @@ const COUNT_INTERVAL_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl DelayQueue {
-    /// Starts the thread. `exits` has the exit of each port that has one, and `switches` the switch
-    /// of each port; empty: switches send no ICMP errors.
+    /// Starts the thread. `egress` has the exit of each port that has one, and `switches` the
+    /// switch of each port; empty: switches send no ICMP errors.
     pub fn new(
         clock: KernelClock,
         sockets: Vec<QueueSocket>,
-        exits: Vec<Option<Exit>>,
+        egress: Vec<Option<EgressSocket>>,
         bridge: Option<Bridge>,
         switches: Vec<usize>,
     ) -> Result<Self, RunError> {
@@ -83,7 +83,7 @@ impl DelayQueue {
             clock,
             sockets,
             needs_flush,
-            exits,
+            egress,
             bridge,
             switches,
             due: BinaryHeap::new(),
@@ -125,7 +125,7 @@ struct DelayedFrame {
     frame: FrameId,
     len: u32,
     port: u32,
-    effects: u32,
+    flags: u32,
 }
 
 struct Worker {
@@ -133,7 +133,7 @@ struct Worker {
     sockets: Vec<QueueSocket>,
     /// By socket.
     needs_flush: Vec<bool>,
-    exits: Vec<Option<Exit>>,
+    egress: Vec<Option<EgressSocket>>,
     bridge: Option<Bridge>,
     switches: Vec<usize>,
     due: BinaryHeap<Due>,
@@ -169,12 +169,12 @@ impl Worker {
                 continue;
             }
             for Received { frame, len, .. } in arrivals.drain(..) {
-                match Ticket::read(self.sockets[from].socket.frame(&frame, len)) {
-                    Some((Ticket { due_ps, port, effects }, _)) if port != NO_PORT => {
+                match DelayHeader::read(self.sockets[from].socket.frame(&frame, len)) {
+                    Some((DelayHeader { due_ps, port, flags }, _)) if port != NO_PORT => {
                         self.count += 1;
-                        let place = DelayedFrame { socket: from, frame, len, port, effects };
+                        let place = DelayedFrame { socket: from, frame, len, port, flags };
                         // The reply is delayed by as much again for its way back.
-                        let back_ns = if effects & EXPIRED != 0 { (due_ps / 1000).saturating_sub(now_ns) } else { 0 };
+                        let back_ns = if flags & TTL_EXPIRED != 0 { (due_ps / 1000).saturating_sub(now_ns) } else { 0 };
                         self.due.push(Reverse((due_ps / 1000 + back_ns, self.count, place)));
                         continue;
                     }
@@ -211,7 +211,7 @@ impl Worker {
 
     fn send_copies(&mut self, frames: Frames) {
         for (port, frame) in frames {
-            let Some((to, _)) = self.exits[port] else { continue };
+            let Some((to, _)) = self.egress[port] else { continue };
             let socket = &mut self.sockets[to].socket;
             if frame.len() > socket.info().max_frame {
                 self.shared.refused.fetch_add(1, Relaxed);
@@ -227,10 +227,10 @@ impl Worker {
         let until_ns = self.clock.now_ns() + EARLY_NS;
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, place))) = self.due.pop() else { break };
-            let times = if place.effects & TWICE != 0 { 2 } else { 1 };
+            let times = if place.flags & DUPLICATED != 0 { 2 } else { 1 };
             for _ in 0..times {
                 let sent =
-                    if place.effects & EXPIRED != 0 { self.send_time_exceeded(&place) } else { self.send(&place) };
+                    if place.flags & TTL_EXPIRED != 0 { self.send_time_exceeded(&place) } else { self.send(&place) };
                 match sent {
                     Some(socket) => self.needs_flush[socket] = true,
                     None => drop(self.shared.refused.fetch_add(1, Relaxed)),
@@ -250,30 +250,30 @@ impl Worker {
 
     /// Queues a frame on its egress socket, which is returned; `None` when there is no room.
     fn send(&mut self, place: &DelayedFrame) -> Option<usize> {
-        let (first, queues) = (*self.exits.get(place.port as usize)?)?;
+        let (first, queues) = (*self.egress.get(place.port as usize)?)?;
         // Frames of a flow arrive by one queue and leave by one.
         let to = first + place.socket % queues;
         // The egress MTU may be smaller than the ingress MTU.
-        if place.len as usize > self.sockets[to].socket.info().max_frame + TICKET_BYTES {
+        if place.len as usize > self.sockets[to].socket.info().max_frame + DELAY_HEADER_BYTES {
             return None;
         }
         let copy = allocate(&mut self.sockets[to].socket)?;
         let len = if to == place.socket {
             // The frame leaves by its ingress: a socket cannot be borrowed twice.
-            let (_, bytes) = Ticket::read(self.sockets[to].socket.frame(&place.frame, place.len))?;
+            let (_, bytes) = DelayHeader::read(self.sockets[to].socket.frame(&place.frame, place.len))?;
             let bytes = bytes.to_vec();
             self.sockets[to].socket.frame_mut(&copy)[..bytes.len()].copy_from_slice(&bytes);
             bytes.len()
         } else {
             let [from, to] = self.sockets.get_disjoint_mut([place.socket, to]).expect("two sockets");
-            let (_, bytes) = Ticket::read(from.socket.frame(&place.frame, place.len))?;
+            let (_, bytes) = DelayHeader::read(from.socket.frame(&place.frame, place.len))?;
             to.socket.frame_mut(&copy)[..bytes.len()].copy_from_slice(bytes);
             bytes.len()
         };
         if self.sockets[place.socket].is_software {
             checksum::complete(&mut self.sockets[to].socket.frame_mut(&copy)[..len]);
         }
-        if place.effects & CORRUPTED != 0 {
+        if place.flags & CORRUPTED != 0 {
             self.count += 1;
             flip(&mut self.sockets[to].socket.frame_mut(&copy)[..len], mix(self.count));
         }
@@ -283,8 +283,8 @@ impl Worker {
     /// Queues the ICMP error for an expired frame, if allowed. Returns as [`Worker::send`].
     fn send_time_exceeded(&mut self, place: &DelayedFrame) -> Option<usize> {
         let socket = &mut self.sockets[place.socket].socket;
-        let (_, frame) = Ticket::read(socket.frame(&place.frame, place.len))?;
-        let answer = self.switches.get(place.port as usize).and_then(|switch| expired::answer(*switch, frame));
+        let (_, frame) = DelayHeader::read(socket.frame(&place.frame, place.len))?;
+        let answer = self.switches.get(place.port as usize).and_then(|switch| time_exceeded::reply(*switch, frame));
         let Some(answer) = answer else { return Some(place.socket) };
         let copy = allocate(socket)?;
         socket.frame_mut(&copy)[..answer.len()].copy_from_slice(&answer);

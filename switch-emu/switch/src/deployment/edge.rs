@@ -19,7 +19,7 @@ pub(super) struct Edge {
     pub poll_ns: u64,
     pub down_remotely: Vec<usize>,
     /// Drivers forward frames at once instead of the delay queue.
-    pub at_once: bool,
+    pub undelayed: bool,
 }
 
 /// An interface, and its state when it was last polled.
@@ -39,7 +39,7 @@ impl Edge {
             interface.host.map(|host| DeployedHost {
                 name: network.hosts[host].clone(),
                 addresses: self.bridge.addresses(host),
-                place: HostLocation::Behind(interface.port.clone()),
+                place: HostLocation::External(interface.port.clone()),
             })
         };
         self.interfaces.iter().filter_map(|state| behind(&state.interface)).collect()
@@ -51,7 +51,7 @@ impl Edge {
         let mut changed = Vec::new();
         for (place, state) in self.interfaces.iter_mut().enumerate() {
             let is_alive =
-                states.iter().all(|(link, cable)| *link != state.interface.link || *cable == CableState::Right);
+                states.iter().all(|(link, cable)| *link != state.interface.link || *cable == CableState::Connected);
             if std::mem::replace(&mut state.is_alive, is_alive) != is_alive {
                 changed.push(place);
             }
@@ -79,7 +79,7 @@ impl Edge {
             }
             if !was_up && *is_up {
                 // Drivers such as vmxnet3 detach programs when the interface is set down.
-                interface.run(|| program.open_again(interface.index))??;
+                interface.run(|| program.reattach(interface.index))??;
             }
         }
         Ok(changed)

@@ -8,10 +8,10 @@ use spray_pipeline::impairment::Impairment;
 
 use crate::RunError;
 
-/// A change of a link. The orders of one call are its whole state.
+/// A change of a link. The settings of one call are its whole state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Up and unimpaired, but for the other orders.
+pub enum LinkSetting {
+    /// Up and unimpaired, but for the other settings.
     Up,
     /// Administratively down; routing sees it.
     Down,
@@ -61,16 +61,16 @@ impl Failures {
         self.impaired.get(&link).copied().unwrap_or_default()
     }
 
-    /// Checks that `orders` describe one state.
+    /// Checks that `settings` describe one state.
     ///
     /// # Errors
     /// [`RunError::Port`] where a kind is repeated, `up` is not alone, or `reorder` lacks a delay.
-    pub fn check(orders: &[Order]) -> Result<(), RunError> {
-        let is_again = |at: usize| orders[..at].iter().any(|order| discriminant(order) == discriminant(&orders[at]));
-        let after = impairment(orders);
-        let why = if (0..orders.len()).any(is_again) {
+    pub fn check(settings: &[LinkSetting]) -> Result<(), RunError> {
+        let is_again = |at: usize| settings[..at].iter().any(|one| discriminant(one) == discriminant(&settings[at]));
+        let after = impairment(settings);
+        let why = if (0..settings.len()).any(is_again) {
             "a change is repeated; a command sets the whole state of a link"
-        } else if orders.iter().skip(1).any(|order| *order == Order::Up) {
+        } else if settings.iter().skip(1).any(|order| *order == LinkSetting::Up) {
             "`up` resets the link: give it alone"
         } else if after.reorder_ppm > 0 && after.delay_ns == 0 && after.jitter_ns == 0 {
             "`reorder` needs a delay too, as in `delay=1ms reorder=1%`"
@@ -81,17 +81,17 @@ impl Failures {
     }
 
     /// Replaces the ordered state of links.
-    pub fn order(&mut self, links: &[usize], orders: &[Order], now_ps: u64) {
+    pub fn order(&mut self, links: &[usize], settings: &[LinkSetting], now_ps: u64) {
         self.prune(now_ps);
-        let action = |order: &Order| match order {
-            Order::Down => Some(LinkAction::Down { convergence_ps: self.convergence_ps }),
-            Order::Silent => Some(LinkAction::SilentDrop),
-            Order::Rate(ppm @ ..1_000_000) => Some(LinkAction::Rate { ppm: *ppm }),
-            Order::Loss(ppm @ 1..) => Some(LinkAction::Loss { ppm: *ppm }),
+        let action = |order: &LinkSetting| match order {
+            LinkSetting::Down => Some(LinkAction::Down { convergence_ps: self.convergence_ps }),
+            LinkSetting::Silent => Some(LinkAction::SilentDrop),
+            LinkSetting::Rate(ppm @ ..1_000_000) => Some(LinkAction::Rate { ppm: *ppm }),
+            LinkSetting::Loss(ppm @ 1..) => Some(LinkAction::Loss { ppm: *ppm }),
             _ => None,
         };
-        let actions: Vec<LinkAction> = orders.iter().filter_map(action).collect();
-        let impairment = impairment(orders);
+        let actions: Vec<LinkAction> = settings.iter().filter_map(action).collect();
+        let impairment = impairment(settings);
         for link in links {
             self.replace(ORDERED, *link, &actions, now_ps);
             self.impaired.remove(link);
@@ -101,7 +101,7 @@ impl Failures {
         }
     }
 
-    /// Sets links down while their interface has no carrier, regardless of orders.
+    /// Sets links down while their interface has no carrier, regardless of settings.
     pub fn set_carrier(&mut self, links: &[usize], has_carrier: bool, now_ps: u64) {
         self.prune(now_ps);
         let action = (!has_carrier).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
@@ -170,16 +170,16 @@ impl Failures {
     }
 }
 
-fn impairment(orders: &[Order]) -> Impairment {
+fn impairment(settings: &[LinkSetting]) -> Impairment {
     let mut link = Impairment::default();
-    for order in orders {
+    for order in settings {
         match *order {
-            Order::Delay(ns) => link.delay_ns = ns.into(),
-            Order::Jitter(ns) => link.jitter_ns = ns,
-            Order::Reorder(ppm) => link.reorder_ppm = ppm,
-            Order::Corrupt(ppm) => link.corrupt_ppm = ppm,
-            Order::Duplicate(ppm) => link.duplicate_ppm = ppm,
-            Order::Up | Order::Down | Order::Silent | Order::Rate(_) | Order::Loss(_) => {}
+            LinkSetting::Delay(ns) => link.delay_ns = ns.into(),
+            LinkSetting::Jitter(ns) => link.jitter_ns = ns,
+            LinkSetting::Reorder(ppm) => link.reorder_ppm = ppm,
+            LinkSetting::Corrupt(ppm) => link.corrupt_ppm = ppm,
+            LinkSetting::Duplicate(ppm) => link.duplicate_ppm = ppm,
+            _ => {}
         }
     }
     link.complete()
@@ -197,31 +197,41 @@ mod tests {
     #[test]
     fn an_order_replaces_the_whole_state_of_a_link() {
         let mut failures = Failures::new(100);
-        failures.order(&[0, 1], &[Order::Rate(500_000)], 1_000);
-        failures.order(&[0], &[Order::Silent], 2_000);
-        failures.order(&[0], &[Order::Rate(250_000), Order::Loss(10_000)], 3_000);
+        failures.order(&[0, 1], &[LinkSetting::Rate(500_000)], 1_000);
+        failures.order(&[0], &[LinkSetting::Silent], 2_000);
+        failures.order(&[0], &[LinkSetting::Rate(250_000), LinkSetting::Loss(10_000)], 3_000);
         let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
         assert_eq!(states(&failures, 3_000), [slow, LinkState { rate_ppm: 500_000, ..LinkState::UP }]);
-        failures.order(&[0], &[Order::Up, Order::Loss(10_000), Order::Delay(5_000)], 4_000);
-        failures.order(&[1], &[Order::Rate(1_000_000), Order::Loss(0)], 4_000);
+        failures.order(&[0], &[LinkSetting::Up, LinkSetting::Loss(10_000), LinkSetting::Delay(5_000)], 4_000);
+        failures.order(&[1], &[LinkSetting::Rate(1_000_000), LinkSetting::Loss(0)], 4_000);
         assert_eq!(states(&failures, 4_000), [LinkState { loss_ppm: 10_000, ..LinkState::UP }, LinkState::UP]);
         let delayed = Impairment { delay_ns: 5_000, is_any: 1, ..Impairment::default() };
         assert_eq!([0, 1].map(|link| failures.impairment(link)), [delayed, Impairment::default()]);
-        failures.order(&[0], &[Order::Corrupt(7)], 5_000);
+        failures.order(&[0], &[LinkSetting::Corrupt(7)], 5_000);
         assert_eq!(failures.impairment(0), Impairment { corrupt_ppm: 7, is_any: 1, ..Impairment::default() });
-        failures.order(&[0, 1], &[Order::Up], 6_000);
+        failures.order(&[0, 1], &[LinkSetting::Up], 6_000);
         assert_eq!(states(&failures, 6_000), [LinkState::UP; 2]);
-        failures.order(&[0, 1], &[Order::Up], 7_000);
+        failures.order(&[0, 1], &[LinkSetting::Up], 7_000);
         assert_eq!((failures.events(), failures.impaired.len()), (&[][..], 0));
     }
 
     #[test]
     fn invalid_orders_are_rejected() {
-        let [reorder, delay] = [Order::Reorder(1), Order::Delay(1_000)];
-        for good in [&[reorder, delay][..], &[Order::Up, Order::Down], &[Order::Reorder(0)], &[Order::Up]] {
+        let [reorder, delay] = [LinkSetting::Reorder(1), LinkSetting::Delay(1_000)];
+        for good in [
+            &[reorder, delay][..],
+            &[LinkSetting::Up, LinkSetting::Down],
+            &[LinkSetting::Reorder(0)],
+            &[LinkSetting::Up],
+        ] {
             assert!(Failures::check(good).is_ok(), "{good:?}");
         }
-        for bad in [&[reorder][..], &[reorder, Order::Delay(0)], &[delay, Order::Delay(0)], &[delay, Order::Up]] {
+        for bad in [
+            &[reorder][..],
+            &[reorder, LinkSetting::Delay(0)],
+            &[delay, LinkSetting::Delay(0)],
+            &[delay, LinkSetting::Up],
+        ] {
             assert!(Failures::check(bad).is_err(), "{bad:?}");
         }
     }
@@ -231,12 +241,12 @@ mod tests {
         let mut failures = Failures::new(100);
         failures.set_carrier(&[0], false, 1_000);
         failures.set_carrier(&[0], false, 1_500);
-        failures.order(&[0], &[Order::Down], 2_000);
-        failures.order(&[0], &[Order::Up], 3_000);
+        failures.order(&[0], &[LinkSetting::Down], 2_000);
+        failures.order(&[0], &[LinkSetting::Up], 3_000);
         assert!(!states(&failures, 3_000)[0].up);
         failures.set_carrier(&[0], true, 4_000);
         assert_eq!(states(&failures, 4_000), [LinkState::UP; 2]);
-        failures.order(&[0], &[Order::Down], 5_000);
+        failures.order(&[0], &[LinkSetting::Down], 5_000);
         failures.set_carrier(&[0], true, 6_000);
         assert!(!states(&failures, 6_000)[0].up, "the ordered state persists");
     }
@@ -245,14 +255,14 @@ mod tests {
     fn links_reported_down_by_others_are_down_and_not_reported_again() {
         let mut failures = Failures::new(100);
         failures.set_down_remotely(&[1], 2, 1_000);
-        failures.order(&[0], &[Order::Down], 1_000);
+        failures.order(&[0], &[LinkSetting::Down], 1_000);
         failures.set_carrier(&[0], false, 1_000);
         assert!(!states(&failures, 1_000)[1].up);
         assert_eq!(failures.down(), [0]);
-        failures.order(&[1], &[Order::Up], 2_000);
+        failures.order(&[1], &[LinkSetting::Up], 2_000);
         assert!(!states(&failures, 2_000)[1].up, "only the reporting machine can withdraw it");
         failures.set_down_remotely(&[], 2, 3_000);
-        failures.order(&[0], &[Order::Up], 3_000);
+        failures.order(&[0], &[LinkSetting::Up], 3_000);
         assert_eq!((states(&failures, 3_000)[1].up, failures.down()), (true, vec![0]));
         assert!(known_down(failures.events(), 1, 3_099) && !known_down(failures.events(), 1, 3_100));
     }
@@ -264,11 +274,11 @@ mod tests {
         let mut failures = Failures::new(100);
         for round in 1..50 {
             let now_ps = round * 10_000;
-            failures.order(&[0], &[Order::Down], now_ps);
+            failures.order(&[0], &[LinkSetting::Down], now_ps);
             assert!(!states(&failures, now_ps)[0].up);
             assert!(!known_down(failures.events(), 0, now_ps + 99) && known_down(failures.events(), 0, now_ps + 100));
-            failures.order(&[0], &[Order::Down], now_ps + 500);
-            failures.order(&[0], &[Order::Up], now_ps + 1_000);
+            failures.order(&[0], &[LinkSetting::Down], now_ps + 500);
+            failures.order(&[0], &[LinkSetting::Up], now_ps + 1_000);
             assert!(states(&failures, now_ps + 1_000)[0].up);
             assert!(
                 known_down(failures.events(), 0, now_ps + 1_099) && !known_down(failures.events(), 0, now_ps + 1_100)

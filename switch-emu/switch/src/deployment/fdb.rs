@@ -116,7 +116,7 @@ impl Fdb {
 
     /// Records that a host uses an address, or its claim. `mac`: `None` for other machines' hosts.
     pub fn learn(&mut self, host: usize, address: IpAddr, mac: Option<[u8; 6]>, now_ns: u64) -> Update {
-        if !is_of_one_host(address) || self.own.contains(&address) || mac.is_some_and(|mac| mac[0] & 1 != 0) {
+        if !is_unicast(address) || self.own.contains(&address) || mac.is_some_and(|mac| mac[0] & 1 != 0) {
             return Update::default();
         }
         let Some(station) = self.hosts.get_mut(host) else { return Update::default() };
@@ -260,7 +260,7 @@ impl HostEntry {
 }
 
 /// Returns whether an address is unicast and not loopback.
-pub(super) fn is_of_one_host(address: IpAddr) -> bool {
+pub(super) fn is_unicast(address: IpAddr) -> bool {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_broadcast)
 }

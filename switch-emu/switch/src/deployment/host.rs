@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::interface::GivenPort;
+use super::interface::PortSpec;
 
 /// A host of a deployed fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,5 +21,5 @@ pub enum HostLocation {
     /// In a namespace of this name, as for `ip netns`, or at this path.
     Namespace(String),
     /// Behind an external interface.
-    Behind(GivenPort),
+    External(PortSpec),
 }

@@ -15,16 +15,16 @@ use spray_nic::net::ethtool::Ethtool;
 use spray_nic::net::xdp_features::XdpFeatures;
 use spray_wire::offsets::ETHERNET_BYTES;
 
-use super::fdb::{Fdb, is_of_one_host};
+use super::fdb::{Fdb, is_unicast};
 use crate::RunError;
 use crate::netns;
-use crate::program::MOST_QUEUES;
+use crate::program::MAX_QUEUES;
 use crate::registry;
 
 /// An interface at the end of a cable: `HOST=IF`, `SWITCH=IF` where another machine runs that
 /// switch, or `HOST=IF@NETNS`. Addresses bound to the host may follow, as in `h0=eth1,10.0.0.1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenPort {
+pub struct PortSpec {
     /// The other end: the name of a host or a switch, or the whole name of the link.
     pub end: String,
     /// The name of the interface.
@@ -35,7 +35,7 @@ pub struct GivenPort {
     pub addresses: Vec<IpAddr>,
 }
 
-impl FromStr for GivenPort {
+impl FromStr for PortSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -47,7 +47,7 @@ impl FromStr for GivenPort {
         let (end, place) = text.split_once('=').ok_or_else(wrong)?;
         let mut parts = place.split(',');
         let place = parts.next().unwrap_or_default();
-        let address = |text: &str| text.parse().ok().filter(|address| is_of_one_host(*address)).ok_or_else(wrong);
+        let address = |text: &str| text.parse().ok().filter(|address| is_unicast(*address)).ok_or_else(wrong);
         let addresses = parts.map(address).collect::<Result<Vec<_>, _>>()?;
         let (interface, namespace) =
             place.split_once('@').map_or((place, None), |(interface, namespace)| (interface, Some(namespace)));
@@ -59,7 +59,7 @@ impl FromStr for GivenPort {
     }
 }
 
-impl std::fmt::Display for GivenPort {
+impl std::fmt::Display for PortSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.interface)?;
         self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, "@{namespace}"))
@@ -68,7 +68,7 @@ impl std::fmt::Display for GivenPort {
 
 #[derive(Debug)]
 pub(super) struct ExternalInterface {
-    pub port: GivenPort,
+    pub port: PortSpec,
     /// The number of the link that leaves by it.
     pub link: usize,
     /// The host at its other end; `None`: a switch of another machine.
@@ -94,7 +94,7 @@ impl ExternalInterface {
     ///
     /// # Errors
     /// [`RunError::Port`] when an end has no interface, or an interface cannot be used.
-    pub fn all(ports: &[GivenPort], network: &Network, own: Option<usize>) -> Result<Vec<Self>, RunError> {
+    pub fn all(ports: &[PortSpec], network: &Network, own: Option<usize>) -> Result<Vec<Self>, RunError> {
         let links: Vec<usize> = match own {
             None => (0..network.hosts.len()).map(|host| network.downlink(host)).collect(),
             Some(own) => {
@@ -102,10 +102,10 @@ impl ExternalInterface {
             }
         };
         let end = |link: usize| end(&network.links[link].name);
-        let is_of = |port: &GivenPort, link: usize| port.end == end(link) || port.end == network.links[link].name;
+        let is_of = |port: &PortSpec, link: usize| port.end == end(link) || port.end == network.links[link].name;
         if let Some(strange) = ports.iter().find(|port| !links.iter().any(|link| is_of(port, *link))) {
             let ends = links.iter().map(|link| end(*link)).collect::<Vec<_>>().join(", ");
-            let GivenPort { end: name, .. } = strange;
+            let PortSpec { end: name, .. } = strange;
             return Err(RunError::Port(match own.map(|own| &network.switches[own].name) {
                 None => format!("--port {name}={strange}: the scenario has no host `{name}`; its hosts: {ends}"),
                 Some(own) => {
@@ -139,7 +139,7 @@ impl ExternalInterface {
         Ok(all)
     }
 
-    fn take(port: &GivenPort, network: &Network, link: usize) -> Result<Self, RunError> {
+    fn take(port: &PortSpec, network: &Network, link: usize) -> Result<Self, RunError> {
         let wrong = |why: String| RunError::Port(format!("--port {}={port}: {why}", port.end));
         let (rate_bps, host) = match network.links[link] {
             Link { rate_bps, to: Node::Host(host), .. } => (rate_bps, Some(host)),
@@ -164,13 +164,13 @@ impl ExternalInterface {
             let promiscuous = promiscuous(interface.index).map_err(|error| wrong(error.to_string()))?;
             let queues = Ethtool::open(&interface.name).and_then(|nic| nic.channels());
             Ok(Self {
-                port: GivenPort { interface: interface.name.clone(), ..port.clone() },
+                port: PortSpec { interface: interface.name.clone(), ..port.clone() },
                 link,
                 host,
                 mac: interface.mac,
                 index: interface.index,
                 longest: interface.mtu as usize + ETHERNET_BYTES,
-                queues: queues.map_or(1, |channels| channels.rx_queues()).clamp(1, MOST_QUEUES),
+                queues: queues.map_or(1, |channels| channels.rx_queues()).clamp(1, MAX_QUEUES),
                 is_software: interface.kind.as_deref() == Some("veth"),
                 namespace: None,
                 _promiscuous: promiscuous,
@@ -219,8 +219,8 @@ impl ExternalInterface {
     }
 }
 
-fn check_addresses(ports: &[GivenPort], network: &Network) -> Result<(), RunError> {
-    let wrong = |port: &GivenPort, why: String| Err(RunError::Port(format!("--port {}={port}: {why}", port.end)));
+fn check_addresses(ports: &[PortSpec], network: &Network) -> Result<(), RunError> {
+    let wrong = |port: &PortSpec, why: String| Err(RunError::Port(format!("--port {}={port}: {why}", port.end)));
     let mut bound = HashSet::new();
     for port in ports {
         if !port.addresses.is_empty() && !network.hosts.contains(&port.end) {
@@ -277,12 +277,12 @@ mod tests {
 
     #[test]
     fn ports_are_parsed() {
-        let port: GivenPort = "h0=eth1".parse().unwrap();
+        let port: PortSpec = "h0=eth1".parse().unwrap();
         assert_eq!((port.end.as_str(), port.to_string().as_str()), ("h0", "eth1"));
-        assert_eq!("leaf0->spine0#2=eth1".parse::<GivenPort>().unwrap().end, "leaf0->spine0#2");
-        let port: GivenPort = "h1=veth0@blue".parse().unwrap();
+        assert_eq!("leaf0->spine0#2=eth1".parse::<PortSpec>().unwrap().end, "leaf0->spine0#2");
+        let port: PortSpec = "h1=veth0@blue".parse().unwrap();
         assert_eq!((port.namespace.as_deref(), port.to_string().as_str()), (Some("blue"), "veth0@blue"));
-        let port: GivenPort = "h1=veth0@blue,10.0.0.1,fd00::1".parse().unwrap();
+        let port: PortSpec = "h1=veth0@blue,10.0.0.1,fd00::1".parse().unwrap();
         assert_eq!((port.to_string(), port.addresses.len()), ("veth0@blue".into(), 2));
         for wrong in [
             "h0=eth0,",
@@ -298,7 +298,7 @@ mod tests {
             "h0=a/b",
             "h0=e@n@m",
         ] {
-            assert!(wrong.parse::<GivenPort>().unwrap_err().contains("HOST=INTERFACE"), "{wrong}");
+            assert!(wrong.parse::<PortSpec>().unwrap_err().contains("HOST=INTERFACE"), "{wrong}");
         }
     }
 }

@@ -41,13 +41,13 @@ pub(super) struct Trunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CableState<Link = String> {
     /// No message for a second.
-    Silent,
+    NoPeer,
     /// The expected machine.
-    Right,
+    Connected,
     /// Another one, at which this link ends.
-    Wrong(Link),
+    Miscabled(Link),
     /// A machine of another scenario, or with other settings.
-    Stranger,
+    OtherFabric,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,7 +76,7 @@ const RESTART_NS: u64 = 3_000_000_000;
 
 impl Trunk {
     pub fn new(port: usize, link: usize, mac: [u8; 6], longest: usize) -> Self {
-        Self { port, link, mac, longest, far: None, received_ns: None, cable_state: CableState::Silent }
+        Self { port, link, mac, longest, far: None, received_ns: None, cable_state: CableState::NoPeer }
     }
 
     /// The frame after its egress port; `None` where it is too long.
@@ -126,11 +126,11 @@ impl Peers {
         // The two directions of a cable differ in the last bit.
         let link = usize::from(message.link) ^ 1;
         here.cable_state = match message.network == self.network {
-            true if link == here.link => CableState::Right,
-            true if link < self.links => CableState::Wrong(link ^ 1),
-            _ => CableState::Stranger,
+            true if link == here.link => CableState::Connected,
+            true if link < self.links => CableState::Miscabled(link ^ 1),
+            _ => CableState::OtherFabric,
         };
-        if here.cable_state != CableState::Right {
+        if here.cable_state != CableState::Connected {
             return effects;
         }
         here.received_ns = Some(now_ns);
@@ -172,7 +172,7 @@ impl Peers {
     /// Returns what is at the other ends of the trunks, by link.
     pub fn cable_states(&self, now_ns: u64) -> Vec<(usize, CableState<usize>)> {
         let at = |trunk: &Trunk| match trunk.cable_state {
-            CableState::Right if is_expired(trunk.received_ns, now_ns) => CableState::Silent,
+            CableState::Connected if is_expired(trunk.received_ns, now_ns) => CableState::NoPeer,
             other => other,
         };
         self.trunks.iter().map(|trunk| (trunk.link, at(trunk))).collect()
@@ -301,18 +301,18 @@ mod tests {
         let mut ring = Ring::new();
         let link = ring.peers[0].trunks[0].link;
         let at = |ring: &Ring| ring.peers[0].cable_states(ring.now_ns)[0];
-        assert_eq!(at(&ring), (link, CableState::Silent));
+        assert_eq!(at(&ring), (link, CableState::NoPeer));
         ring.flood(2, Body::Down(vec![]));
-        assert_eq!(at(&ring), (link, CableState::Right));
+        assert_eq!(at(&ring), (link, CableState::Connected));
         ring.now_ns = LIVENESS_TIMEOUT_NS;
-        assert_eq!(at(&ring), (link, CableState::Silent));
+        assert_eq!(at(&ring), (link, CableState::NoPeer));
         let other = ring.peers[3].flood(Body::Down(vec![])).remove(0).1;
         assert_eq!(ring.peers[0].receive(0, &other, ring.now_ns), Effects::default());
-        assert_eq!(at(&ring).1, CableState::Wrong(ring.peers[3].trunks[0].link));
+        assert_eq!(at(&ring).1, CableState::Miscabled(ring.peers[3].trunks[0].link));
         ring.network.links[0].rate_bps /= 2;
         let strange = Ring::one(&ring.network, 2, 9).flood(Body::Down(vec![])).remove(0).1;
         assert_eq!(ring.peers[0].receive(0, &strange, ring.now_ns), Effects::default());
-        assert_eq!(at(&ring).1, CableState::Stranger);
+        assert_eq!(at(&ring).1, CableState::OtherFabric);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use spray_nic::xdp::v6_mapped;
-use spray_pipeline::deployment::{TOLD_ETHERTYPE, TOLD_TO};
+use spray_pipeline::deployment::{PEER_ETHERTYPE, PEER_GROUP_MAC};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message<'a> {
@@ -46,7 +46,7 @@ impl Message<'_> {
             Body::Host(host, addresses) => (HOST, *host, addresses.iter().flat_map(|a| v6_mapped(*a)).collect()),
             Body::Frame(to, frame) => (FRAME, *to, frame.to_vec()),
         };
-        let mut bytes = [&TOLD_TO[..], &from, &TOLD_ETHERTYPE, &[VERSION, kind]].concat();
+        let mut bytes = [&PEER_GROUP_MAC[..], &from, &PEER_ETHERTYPE, &[VERSION, kind]].concat();
         for half in [self.link, self.origin, host] {
             bytes.extend(half.to_be_bytes());
         }
@@ -64,7 +64,7 @@ impl<'a> Message<'a> {
     pub fn read(frame: &'a [u8]) -> Option<Self> {
         let (head, rest) = frame.split_at_checked(HEAD_BYTES)?;
         let [ethertype @ .., version, kind] = *head[12..].first_chunk::<4>()?;
-        if ethertype != TOLD_ETHERTYPE || version != VERSION {
+        if ethertype != PEER_ETHERTYPE || version != VERSION {
             return None;
         }
         let half = |at: usize| head[at..].first_chunk().copied().map(u16::from_be_bytes);
@@ -118,7 +118,7 @@ mod tests {
         ] {
             let message = message(body);
             let frame = message.frame(MAC);
-            assert!(frame.len() >= SHORTEST && frame[..6] == TOLD_TO && frame[6..12] == MAC);
+            assert!(frame.len() >= SHORTEST && frame[..6] == PEER_GROUP_MAC && frame[6..12] == MAC);
             assert_eq!(Message::read(&frame).as_ref(), Some(&message));
             let passed = relay(&frame, 9, [2; 6]);
             assert_eq!(passed[6..12], [2; 6]);
@@ -144,7 +144,7 @@ mod tests {
         fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), ours in any::<bool>()) {
             if ours && bytes.len() > 15 {
                 let kind = bytes[15] % 4;
-                bytes[12..16].copy_from_slice(&[TOLD_ETHERTYPE[0], TOLD_ETHERTYPE[1], VERSION, kind]);
+                bytes[12..16].copy_from_slice(&[PEER_ETHERTYPE[0], PEER_ETHERTYPE[1], VERSION, kind]);
             }
             if let Some(message) = Message::read(&bytes) {
                 prop_assert!(bytes.len() >= HEAD_BYTES);

@@ -65,7 +65,7 @@ impl HopBench {
     }
 
     /// Measures as [`HopBench::switch`], with frames up to 16.8 us out of order.
-    pub fn disorder(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
+    pub fn out_of_order(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
         self.forwarded(hops, EARLY_PS, repeat)
     }
 
@@ -74,7 +74,7 @@ impl HopBench {
     ///
     /// # Errors
     /// As [`HopBench::switch`]; also when there are fewer CPUs.
-    pub fn together(&self, cpus: usize, hops: Option<u32>, repeat: u32) -> Result<Duration, ProgramError> {
+    pub fn concurrent(&self, cpus: usize, hops: Option<u32>, repeat: u32) -> Result<Duration, ProgramError> {
         self.prepare(hops.unwrap_or(1), 0, cpus as u64)?;
         self.on_cpus(cpus, if hops.is_some() { SWITCH } else { REDIRECT }, repeat)
     }

@@ -3,7 +3,7 @@
 use libbpf_rs::{Object, ProgramInput};
 use spray_nic::sys::monotonic_ns;
 use spray_nic::xdp;
-use spray_pipeline::deployment::since_ps;
+use spray_pipeline::deployment::elapsed_ps;
 
 use super::ProgramError;
 use super::object;
@@ -38,7 +38,7 @@ impl KernelClock {
     /// Returns the picoseconds since this was created.
     #[must_use]
     pub fn now_ps(&self) -> u64 {
-        since_ps(0, self.now_ns())
+        elapsed_ps(0, self.now_ns())
     }
 }
 

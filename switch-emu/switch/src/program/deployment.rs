@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use spray_fabric::{ChassisSpec, Port, Tables};
 use spray_nic::xdp::{self, AttachMode};
-use spray_pipeline::deployment::{Attachment, Cable};
+use spray_pipeline::deployment::{Attachment, MacRewrite};
 use spray_pipeline::impairment::Impairment;
 
 use super::maps::Maps;
@@ -22,7 +22,7 @@ pub struct Hosts(Maps);
 impl SwitchProgram {
     /// Loads as [`SwitchProgram::load`], for a deployed fabric on `clock`. The `hosts`' own links
     /// follow the fabric's ports. At most `learned` addresses are learned at run time.
-    pub fn load_standing(
+    pub fn load_deployed(
         spec: &ChassisSpec<'_>,
         clock: &KernelClock,
         hosts: &[Port],
@@ -39,7 +39,7 @@ impl SwitchProgram {
 
     /// Attaches to an interface of the calling thread's network namespace. Frames are dropped until
     /// [`SwitchProgram::hold`] has a socket for them.
-    pub fn open_attachment(&mut self, ifindex: u32, attachment: &Attachment) -> Result<AttachMode, ProgramError> {
+    pub fn attach_interface(&mut self, ifindex: u32, attachment: &Attachment) -> Result<AttachMode, ProgramError> {
         self.maps.put("attachments", &ifindex.to_ne_bytes(), pod_bytes(attachment))?;
         self.attach_program(DEPLOYED, ifindex)
     }
@@ -48,7 +48,7 @@ impl SwitchProgram {
     ///
     /// # Errors
     /// When the kernel has no such tracepoint, or no tracefs is mounted.
-    pub fn count_missed(&mut self) -> Result<(), ProgramError> {
+    pub fn count_driver_drops(&mut self) -> Result<(), ProgramError> {
         let attached = self
             .program(MISSED)?
             .attach_tracepoint(libbpf_rs::TracepointCategory::Custom("xdp".into()), "xdp_devmap_xmit");
@@ -57,21 +57,21 @@ impl SwitchProgram {
     }
 
     /// Returns the number of frames that drivers dropped; `None` if they are not counted.
-    pub fn missed(&self) -> Result<Option<u64>, ProgramError> {
+    pub fn driver_drops(&self) -> Result<Option<u64>, ProgramError> {
         self.missed.as_ref().map(|_| Ok(self.maps.read_percpu::<u64>("missed_frames", 0)?.iter().sum())).transpose()
     }
 
     /// Attaches again after the interface was down, as some drivers detach the program then.
-    pub fn open_again(&mut self, ifindex: u32) -> Result<(), ProgramError> {
+    pub fn reattach(&mut self, ifindex: u32) -> Result<(), ProgramError> {
         self.attached.retain(|(other, _)| *other != ifindex);
         self.attach_program(DEPLOYED, ifindex).map(drop)
     }
 
-    /// Redirects a queue's frames to a socket; `place` is [`Attachment::holder`] plus the queue.
+    /// Redirects a queue's frames to a socket; `place` is [`Attachment::socket`] plus the queue.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such place, or the socket is of another queue.
-    pub fn hold(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
+    pub fn register_socket(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
         self.maps.put("holders", &place.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
     }
 
@@ -115,7 +115,7 @@ impl Hosts {
     }
 
     /// Sets the MAC addresses of routed frames that leave by a port.
-    pub fn put_cable(&self, port: usize, cable: &Cable) -> Result<(), ProgramError> {
+    pub fn set_mac_rewrite(&self, port: usize, cable: &MacRewrite) -> Result<(), ProgramError> {
         self.0.put("cables", &(port as u32).to_ne_bytes(), pod_bytes(cable))
     }
 }

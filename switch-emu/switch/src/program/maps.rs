@@ -5,7 +5,7 @@ use super::object::{Pod, pod_bytes, pod_from};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
 use spray_fabric::{Bin, ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
-use spray_pipeline::deployment::{Attachment, Cable};
+use spray_pipeline::deployment::{Attachment, MacRewrite};
 use spray_pipeline::impairment::Impairment;
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
@@ -43,7 +43,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
         ("attachments", ports),
         ("cables", ports),
         ("impairments", ports),
-        ("holders", ports * MOST_QUEUES as usize),
+        ("holders", ports * MAX_QUEUES as usize),
     ];
     for (name, entries) in sizes {
         let mut map = open.maps_mut().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
@@ -53,7 +53,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
 }
 
 /// Maximum number of receive queues of an interface in a deployed fabric.
-pub const MOST_QUEUES: u32 = 64;
+pub const MAX_QUEUES: u32 = 64;
 
 fn missing(name: &str) -> ProgramError {
     ProgramError::Fabric(format!("the object has no map `{name}`"))
@@ -217,7 +217,7 @@ macro_rules! pod {
 }
 
 pod!(u32, u64, [[u64; QUEUE_WORDS]; 2], Globals, Group, SwitchConfig, PortConfig, PortCounters, ChassisCounters);
-pod!(Attachment, Cable, Impairment, Bin);
+pod!(Attachment, MacRewrite, Impairment, Bin);
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 8 + 3 * 8);
 const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
@@ -226,4 +226,4 @@ const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 const _: () = assert!(size_of::<Bin>() == 7 * 8);
 const _: () = assert!(size_of::<Attachment>() == 6 * 4 + 8);
-const _: () = assert!(size_of::<Cable>() == 2 * 6);
+const _: () = assert!(size_of::<MacRewrite>() == 2 * 6);

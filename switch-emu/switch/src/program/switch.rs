@@ -7,7 +7,7 @@ use super::object::{self, pod_bytes};
 use libbpf_rs::{Link, Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
 use spray_nic::xdp::{self, AttachMode, Attachment};
-use spray_pipeline::scheme::Counted;
+use spray_pipeline::scheme::SchemeCounters;
 use std::os::fd::AsFd;
 
 /// A loaded switch program; dropping it detaches it.
@@ -135,8 +135,8 @@ impl SwitchProgram {
     }
 
     /// Reads the counters of the switches' schemes.
-    pub fn counted(&self) -> Counted {
-        Counted::of(self.tables.switches.iter().map(|switch| (switch, None)), &|index| self.maps.word(index))
+    pub fn counted(&self) -> SchemeCounters {
+        SchemeCounters::of(self.tables.switches.iter().map(|switch| (switch, None)), &|index| self.maps.word(index))
     }
 
     /// Reads the chassis's own counters.

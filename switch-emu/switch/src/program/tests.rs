@@ -13,7 +13,7 @@ mod verdict;
 use super::{HopBench, KernelClock, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Scheme, Switching};
+use spray_fabric::{BinScale, ChassisSpec, Fabric, LinkState, Node, Scheme, Switching};
 use spray_pipeline::Verdict;
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_test_support::NativeSwitch;
@@ -91,7 +91,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
         return None;
     }
     // With capacity for the bins of every test.
-    let bins = Scale::new(0, 1, 1, 1, usize::MAX);
+    let bins = BinScale::new(0, 1, 1, 1, usize::MAX);
     let spec = ChassisSpec { bins, hop_by_hop: true, ..ChassisSpec::whole(fabric) };
     Some(SwitchProgram::load(&spec, &KernelClock::new().expect("root")).unwrap_or_else(|error| panic!("{error}")))
 }
@@ -214,6 +214,6 @@ fn cost_per_hop() {
     let redirect = bench.redirect(REPEAT).unwrap_or_else(|error| panic!("{error}"));
     let hops = [1, HopBench::HOPS].map(|hops| bench.switch(hops, REPEAT).unwrap_or_else(|error| panic!("{error}")));
     println!("a redirect {redirect:?}, one hop {:?}, {} hops {:?}", hops[0], HopBench::HOPS, hops[1]);
-    let disorder = bench.disorder(HopBench::HOPS, REPEAT).unwrap_or_else(|error| panic!("{error}"));
+    let disorder = bench.out_of_order(HopBench::HOPS, REPEAT).unwrap_or_else(|error| panic!("{error}"));
     println!("out of order {disorder:?}");
 }

@@ -7,8 +7,7 @@ use spray_pipeline::flow_hash::{FlowHash, HashFunction, Key, place};
 use super::parameters::Parameters;
 use crate::figures::measures::{Measures, named};
 
-/// Returns the fullest uplink's excess over the mean, for `evs` entropy values of each of `flows`,
-/// with random places (`random`) or by a switch's `hash`.
+/// Returns the fullest uplink's excess over the mean: `evs` values of `flows`, `random` or `hash`.
 pub(super) fn imbalance(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (evs, flows, uplinks) = (parameters.count("evs")?, parameters.count("flows")?, parameters.count("uplinks")?);
     let name = parameters.text("hash")?;

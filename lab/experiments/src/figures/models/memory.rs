@@ -2,7 +2,7 @@
 
 use super::parameters::Parameters;
 use crate::figures::measures::{Measures, named};
-use crate::flowcut_memory::{Dimensions, Keeper};
+use crate::flowcut_memory::{Dimensions, StateLocation};
 
 /// An element of REPS's buffer: entropy value and validity.
 const ELEMENT_BITS: f64 = 16.0 + 1.0;
@@ -19,11 +19,11 @@ pub(super) fn reps(parameters: &Parameters<'_>) -> Result<Measures, String> {
 pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let name = parameters.text("keeper")?;
     let keeper = match name {
-        "full-switch" => Keeper::FlowcutFullSwitch,
-        "ingress-switch" => Keeper::FlowcutIngressSwitch,
-        "nic" => Keeper::FlowcutNic,
-        "flowlet" => Keeper::FlowletSwitch,
-        "flowcell" => Keeper::FlowcellSwitch,
+        "full-switch" => StateLocation::FlowcutFullSwitch,
+        "ingress-switch" => StateLocation::FlowcutIngressSwitch,
+        "nic" => StateLocation::FlowcutNic,
+        "flowlet" => StateLocation::FlowletSwitch,
+        "flowcell" => StateLocation::FlowcellSwitch,
         _ => return Err(format!("there is no keeper `{name}`")),
     };
     let network = Dimensions {

@@ -7,8 +7,7 @@ use crate::figures::measures::{Measures, named};
 
 /// `flows` choose `links` at random; a link carries `per_link` flows at full rate.
 ///
-/// Returns the mean rate of a flow in per cent: `written`, by the paper's equation 2; `binomial`,
-/// by the sentence before it; `drawn`, from random draws.
+/// Returns a flow's mean rate in per cent: `written` (equation 2), `binomial` (text), `drawn`.
 pub(super) fn slices(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (flows, links, per_link) =
         (parameters.count("flows")?, parameters.count("links")?, parameters.count("per_link")?);

@@ -41,8 +41,8 @@ seeds = 1
 without = ["dead"]
 "#;
 
-fn run(plan: &Plan<'_>) -> Shown {
-    plan.shown(&(0..plan.runs()).map(|number| plan.run(number).unwrap()).collect::<Vec<_>>())
+fn run(plan: &Plan<'_>) -> FigureResults {
+    plan.results(&(0..plan.runs()).map(|number| plan.run(number).unwrap()).collect::<Vec<_>>())
 }
 
 #[test]
@@ -53,15 +53,15 @@ fn cells_have_means_and_counts_of_incomplete_runs() {
     // two seeds.
     assert_eq!(plan.runs(), 3 * 2 * 2);
     assert_eq!(plan.title(1), "healthy, ECMP, seed 2");
-    let shown = run(&plan);
-    assert_eq!(shown.cells[0], shown.cells[1]);
-    let (healthy, dead) = (&shown.cells[0][0], &shown.cells[0][1]);
+    let results = run(&plan);
+    assert_eq!(results.cells[0], results.cells[1]);
+    let (healthy, dead) = (&results.cells[0][0], &results.cells[0][1]);
     assert!(healthy.incomplete == 0 && healthy.value("fct_max_us").unwrap() > 20.0, "{healthy:?}");
     assert!(dead.incomplete > 0 && dead.value("fct_max_us") == Some(f64::INFINITY), "{dead:?}");
-    assert!(shown.cells[2].iter().all(|cell| cell.tuned.is_some()));
-    let ports: Vec<&str> = shown.watched[0].iter().map(|lines| lines.port.as_str()).collect();
+    assert!(results.cells[2].iter().all(|cell| cell.tuned.is_some()));
+    let ports: Vec<&str> = results.port_series[0].iter().map(|lines| lines.port.as_str()).collect();
     assert_eq!(ports, ["leaf0->spine0", "leaf0->spine1"]);
-    assert!(shown.watched[0].iter().any(|lines| lines.gbps.iter().any(|(_, gbps)| *gbps > 10.0)));
+    assert!(results.port_series[0].iter().any(|lines| lines.gbps.iter().any(|(_, gbps)| *gbps > 10.0)));
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn the_same_settings_in_another_order_are_the_same_runs() {
 fn a_quick_plan_has_fewer_runs_and_results_can_be_stored() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let plan = figure.plan(Scale::Quick);
-    let made: Vec<Made> = (0..plan.runs()).map(|number| plan.run(number).unwrap()).collect();
-    assert!(plan.shown(&made).cells.iter().all(|row| row.len() == 1));
+    let made: Vec<FigureRun> = (0..plan.runs()).map(|number| plan.run(number).unwrap()).collect();
+    assert!(plan.results(&made).cells.iter().all(|row| row.len() == 1));
     let text = serde_json::to_string(&made).unwrap();
-    assert_eq!(serde_json::from_str::<Vec<Made>>(&text).unwrap(), made);
+    assert_eq!(serde_json::from_str::<Vec<FigureRun>>(&text).unwrap(), made);
     let keys: std::collections::HashSet<String> = (0..plan.runs()).map(|number| plan.key(number)).collect();
     assert_eq!(keys.len(), plan.runs());
 }
@@ -92,10 +92,10 @@ fn a_quick_plan_has_fewer_runs_and_results_can_be_stored() {
 fn the_best_value_keeps_its_limit() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let (fast, slow) = (toml::Value::from(1), toml::Value::from(2));
-    let run = |us: f64, unexpected: f64| Made {
+    let run = |us: f64, unexpected: f64| FigureRun {
         measures: [("fct_max_us".into(), us), ("unexpected_percent".into(), unexpected)].into(),
         incomplete: 0,
-        watched: Vec::new(),
+        port_series: Vec::new(),
     };
     let runs = [run(10.0, 9.0), run(20.0, 1.0)];
     let tried: Tried<'_> = vec![(Some(&fast), vec![0]), (Some(&slow), vec![1])];

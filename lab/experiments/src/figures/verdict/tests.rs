@@ -32,20 +32,20 @@ without = ["y"]
 }
 
 /// Series A has 80 and 100 us, B 100 and 300 us, and C never completes.
-fn shown() -> Shown {
+fn results() -> FigureResults {
     let cell = |value: f64| Cell {
         tuned: None,
         values: [("fct_max_us".to_string(), Spread::of(&[value]))].into(),
         incomplete: u64::from(value > 1e3),
     };
     let cells = [[80.0, 100.0], [100.0, 300.0], [2e3, 2e3]].map(|row| row.map(cell).to_vec()).to_vec();
-    Shown { scale: Scale::Full, cells, watched: Vec::new() }
+    FigureResults { scale: Scale::Full, cells, port_series: Vec::new() }
 }
 
-fn found(claim: &str) -> Found {
+fn found(claim: &str) -> Finding {
     let claim: Claim = toml::from_str(&format!("says = \"s\"\n{claim}")).unwrap();
     figure().check_claim(&claim).unwrap();
-    claim.against(&figure(), &shown())
+    claim.against(&figure(), &results())
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn incomplete_series_are_worst() {
 #[test]
 fn missing_runs_have_no_verdict_and_unknown_names_are_rejected() {
     let claim: Claim = toml::from_str("says = 's'\nof = 'A'\nto = 'B'\nat = 'y'\nmost = 1.0").unwrap();
-    let quick = Shown { scale: Scale::Quick, ..shown() };
+    let quick = FigureResults { scale: Scale::Quick, ..results() };
     assert_eq!(claim.against(&figure(), &quick).verdict, Verdict::NotRun);
     for (text, word) in [
         ("of = 'Z'\nmost = 1.0", "series `Z`"),

@@ -7,7 +7,7 @@ use spray_settings::AxisValue;
 
 use super::series::count_at;
 use crate::results::measures::{self, Better, Measure};
-use crate::results::{Drops, Finished, SizeClass, Spread, Summary, gbps};
+use crate::results::{Drops, FinishedRun, SizeClass, Spread, Summary, gbps};
 
 /// Maximum number of runs on the page.
 const RUNS: usize = 5_000;
@@ -61,8 +61,8 @@ impl MeasureData {
 }
 
 /// Returns the measures that are present and not 0 in some run.
-fn non_zero(runs: &[Finished]) -> Vec<&'static Measure> {
-    let is_non_zero = |measure: &&Measure, run: &Finished| measure.of(&run.summary).is_some_and(|value| value != 0.0);
+fn non_zero(runs: &[FinishedRun]) -> Vec<&'static Measure> {
+    let is_non_zero = |one: &&Measure, run: &FinishedRun| one.of(&run.summary).is_some_and(|value| value != 0.0);
     measures::all().filter(|measure| runs.iter().any(|run| is_non_zero(measure, run))).collect()
 }
 
@@ -117,7 +117,7 @@ impl CompletionPart {
 }
 
 impl OverviewData {
-    pub(in crate::report) fn of(all: &[Finished]) -> Self {
+    pub(in crate::report) fn of(all: &[FinishedRun]) -> Self {
         let runs = &all[..all.len().min(RUNS)];
         let workloads = || runs.iter().flat_map(|run| &run.workloads);
         let of = |name: fn(&Summary) -> String| distinct(runs.iter().map(|run| name(&run.summary)));
@@ -143,7 +143,7 @@ impl OverviewData {
         }
         let distributions = runs.len() + if names.has_room { workloads().count() } else { 0 };
         let (percents, bins) = detail(runs.len(), distributions);
-        let part = |(run, cell): (&Finished, &usize)| {
+        let part = |(run, cell): (&FinishedRun, &usize)| {
             let end_us = ends[&(*cell, run.summary.balancer.as_str())];
             names.part(run, *cell, end_us, &percents, bins)
         };
@@ -205,7 +205,7 @@ struct Names {
 }
 
 impl Names {
-    fn part(&self, run: &Finished, cell: usize, end_us: f64, percents: &[usize], bins: usize) -> RunPart {
+    fn part(&self, run: &FinishedRun, cell: usize, end_us: f64, percents: &[usize], bins: usize) -> RunPart {
         let s = &run.summary;
         let layer = |own: &Drops| Some((place(&self.layers, &own.name)?, own.counts));
         let completion = |name: &String| {
@@ -265,7 +265,7 @@ fn axes_of(run: &Summary, has_switches: bool) -> impl Iterator<Item = (&str, Axi
 }
 
 /// Returns the axes of the sweep with their distinct values; numbers ascend.
-fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
+fn axes(runs: &[FinishedRun]) -> Vec<(Axis, Vec<AxisValue>)> {
     let several = has_several_switches(runs.iter().map(|run| &run.summary));
     let mut found: BTreeMap<&str, Vec<AxisValue>> = BTreeMap::new();
     for (path, value) in runs.iter().flat_map(|run| axes_of(&run.summary, several)) {
@@ -288,11 +288,11 @@ fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
 }
 
 /// Returns the cell of each run, and the cells.
-fn cells(runs: &[Finished], names: &Names) -> (Vec<usize>, Vec<Cell>) {
+fn cells(runs: &[FinishedRun], names: &Names) -> (Vec<usize>, Vec<Cell>) {
     let mut cells = Vec::new();
     let mut places: HashMap<(usize, Vec<usize>), usize> = HashMap::new();
     let mut cell_of = Vec::new();
-    for Finished { summary, .. } in runs {
+    for FinishedRun { summary, .. } in runs {
         let condition = place(&names.conditions, &summary.condition).unwrap_or(0);
         let value = |(axis, values): &(Axis, Vec<AxisValue>)| {
             let own = axes_of(summary, true).find(|(path, _)| *path == axis.path);

@@ -106,7 +106,7 @@ fn failed_ports(run: &RunResult) -> HashSet<usize> {
     let failures = run.events.iter().filter(|event| event.kind == EventKind::Failure);
     let named: HashSet<&str> = failures.map(|event| event.subject.as_str()).collect();
     let patterns: Vec<LinkPattern> = named.into_iter().map(LinkPattern::new).collect();
-    let fails = |port: &PortOutcome| patterns.iter().any(|pattern| pattern.means(&port.name));
+    let fails = |port: &PortOutcome| patterns.iter().any(|pattern| pattern.matches(&port.name));
     run.ports.iter().enumerate().filter(|(_, port)| fails(port)).map(|(index, _)| index).collect()
 }
 
@@ -130,7 +130,7 @@ fn interesting_switch(run: &RunResult) -> Option<&str> {
     let failed = run.events.iter().filter(|event| event.kind == EventKind::Failure);
     let first = |subject: &str| {
         let pattern = LinkPattern::new(subject);
-        uplinks.iter().find(|port| pattern.means(&port.name))
+        uplinks.iter().find(|port| pattern.matches(&port.name))
     };
     let failed = failed.filter_map(|event| first(&event.subject)).next();
     let busiest = || uplinks.iter().max_by_key(|port| port.counters.bytes);

@@ -107,7 +107,7 @@ fn nodes(shape: &Shape, alone: &HashSet<usize>) -> (Vec<usize>, Vec<NodeData>) {
 fn failed_switches(run: &RunResult) -> HashSet<usize> {
     let mut found = HashSet::new();
     for pattern in failures_of(run).map(|event| LinkPattern::new(&event.subject)) {
-        for link in run.shape.links.iter().filter(|link| pattern.means(&link.name)) {
+        for link in run.shape.links.iter().filter(|link| pattern.matches(&link.name)) {
             found.extend([link.from, link.to]);
             if found.len() >= ALONE {
                 return found;
@@ -196,7 +196,7 @@ fn loads(run: &RunResult, times: &[f64], link_of: &HashMap<&str, usize>, links: 
 fn failures(run: &RunResult, link_of: &HashMap<&str, usize>) -> Vec<Failed> {
     let failed = |event: &EventRow| {
         let pattern = LinkPattern::new(&event.subject);
-        let hit = run.shape.links.iter().filter(|link| pattern.means(&link.name));
+        let hit = run.shape.links.iter().filter(|link| pattern.matches(&link.name));
         let links: BTreeSet<usize> = hit.filter_map(|link| link_of.get(link.name.as_str()).copied()).collect();
         Failed {
             links: links.into_iter().collect(),

@@ -7,12 +7,12 @@ use spray_settings::{Document, Error};
 
 use super::super::mistake::{allow, list, read_file};
 use super::{
-    CollectiveSettings, Connections, EachSettings, FlowSettings, PartSettings, PartnersSettings, PatternSettings,
-    PoissonSettings, SizesSettings, WorkloadSettings,
+    ClosedLoopSettings, CollectiveSettings, Connections, FlowSettings, FlowTemplateSettings, PartSettings,
+    PatternSettings, PoissonSettings, SizesSettings, WorkloadSettings,
 };
 use crate::workload::{
-    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Partners, Pattern, Payload, Poisson,
-    Share, Sizes, Workload, leaves, members, parse_matrix, pods,
+    Algorithm, Collective, Distribution, Flow, FlowTemplate, Matrix, Model, Operation, Partners, Pattern, Payload,
+    Poisson, Sizes, Workload, WorkloadPart, leaves, members, parse_matrix, pods,
 };
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
@@ -116,7 +116,7 @@ impl Reader<'_> {
         for (entry, name) in names.iter().enumerate() {
             let fits = |host: &usize| {
                 let leaf = &network.switches[network.leaf_of(*host)].name;
-                spray_fabric::fits(name, &network.hosts[*host]) || spray_fabric::fits(name, leaf)
+                spray_fabric::globs(name, &network.hosts[*host]) || spray_fabric::globs(name, leaf)
             };
             let own: Vec<usize> = (0..network.hosts.len()).filter(fits).filter(|host| !named.contains(host)).collect();
             self.allow(!own.is_empty(), &format!("hosts.{entry}"), || {
@@ -130,9 +130,9 @@ impl Reader<'_> {
         Ok(Some(hosts))
     }
 
-    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Share>, Error> {
-        let part = |part: &PartSettings| Share { name: part.name.clone(), ppm: part.share.ppm() as u32, own: part.own };
-        let parts: Vec<Share> = settings.iter().map(part).collect();
+    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<WorkloadPart>, Error> {
+        let of = |of: &PartSettings| WorkloadPart { name: of.name.clone(), ppm: of.share.ppm() as u32, own: of.own };
+        let parts: Vec<WorkloadPart> = settings.iter().map(of).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
         if ppm > 1_000_000 {
             let message = format!("the shares of all parts come to {}; allowed: at most 1", ppm as f64 / 1e6);
@@ -153,19 +153,18 @@ impl Reader<'_> {
                 Pattern::CrossPodPermutation(self.each(each)?)
             }
             PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
-            PatternSettings::AllToAll { open, rounds, compute_us, connections, each } => {
+            PatternSettings::AllToAll { concurrent_messages: open, rounds, compute_us, connections, each } => {
                 let hosts = self.members;
                 self.allow(hosts * (hosts - 1) <= MAX_FLOWS, "kind", || {
                     format!("all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have")
                 })?;
                 let (start_us, each) = (each.start_us, self.each(each)?);
-                let Each { bytes, .. } = each;
+                let FlowTemplate { bytes, .. } = each;
                 match (open, rounds) {
                     (_, 1) => Pattern::AllToAll { each, open: *open },
                     (Some(_), _) => {
-                        let message =
-                            "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
-                        return Err(self.mistake("open", message));
+                        let message = "`concurrent_messages` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
+                        return Err(self.mistake("concurrent_messages", message));
                     }
                     (None, _) => {
                         let (algorithm, bytes, groups) = (Algorithm::Ring, ByteSize::new(bytes), 1);
@@ -181,7 +180,7 @@ impl Reader<'_> {
                 let receiver = receiver.as_ref().map(|name| self.host("receiver", name)).transpose()?;
                 Pattern::Incast { senders: self.senders(*senders, receiver)?, receiver, each: self.each(each)? }
             }
-            PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
+            PatternSettings::ClosedLoop(partners) => Pattern::ClosedLoop(self.partners(partners)?),
             PatternSettings::Poisson(poisson) => Pattern::Poisson(self.poisson(poisson)?),
             PatternSettings::AllReduce(settings) => self.collective(Operation::AllReduce, settings)?,
             PatternSettings::AllGather(settings) => self.collective(Operation::AllGather, settings)?,
@@ -253,8 +252,8 @@ impl Reader<'_> {
         Ok(Pattern::Collective(collective))
     }
 
-    fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Error> {
-        let PartnersSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
+    fn partners(&self, settings: &ClosedLoopSettings) -> Result<Partners, Error> {
+        let ClosedLoopSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
         self.allow(*messages as usize * self.members <= MAX_FLOWS, "messages", || {
             let (hosts, most) = (self.members, MAX_FLOWS / self.members);
             format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}")
@@ -339,9 +338,9 @@ impl Reader<'_> {
         })
     }
 
-    fn each(&self, each: &EachSettings) -> Result<Each, Error> {
+    fn each(&self, each: &FlowTemplateSettings) -> Result<FlowTemplate, Error> {
         let bytes = self.bytes(each.bytes, "bytes", "[workload]")?;
-        Ok(Each { bytes, start_ps: each.start_us.ps() })
+        Ok(FlowTemplate { bytes, start_ps: each.start_us.ps() })
     }
 
     fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Error> {

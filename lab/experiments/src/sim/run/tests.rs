@@ -3,8 +3,8 @@ use spray_core::units::{ByteSize, Micros};
 
 use super::*;
 use crate::results::{FlowFigures, FlowResult};
-use crate::sim::{FctEnd, over_cores, reference};
-use crate::workload::{Distribution, Each, Flow, Own, Partners, Pattern, Sizes, parse_matrix};
+use crate::sim::{FctEnd, reference, run_parallel};
+use crate::workload::{Distribution, Flow, FlowTemplate, Overrides, Partners, Pattern, Sizes, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 
 fn network() -> Network {
@@ -16,7 +16,7 @@ fn scenario(pattern: Pattern) -> Scenario {
 }
 
 fn permutation() -> Scenario {
-    scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }))
+    scenario(Pattern::CrossLeafPermutation(FlowTemplate { bytes: 1 << 20, start_ps: 0 }))
 }
 
 fn run(scenario: &Scenario, seed: u64, events: &[LinkEvent]) -> RunResult {
@@ -46,16 +46,16 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
         let events = drawn(&scenario, "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.1\n", seed);
         simulation.run(balancer, seed, &events).map(timeless)
     };
-    let alone = over_cores(9, 1, run_job).unwrap();
+    let alone = run_parallel(9, 1, run_job).unwrap();
     for threads in [2, 3, 9] {
-        assert!(over_cores(9, threads, run_job).unwrap() == alone, "{threads} threads");
+        assert!(run_parallel(9, threads, run_job).unwrap() == alone, "{threads} threads");
     }
     assert_ne!(alone[0], alone[3], "seeds differ");
 }
 
 #[test]
 fn the_summary_has_the_counters_of_priority_flow_control() {
-    let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }));
+    let mut scenario = scenario(Pattern::CrossLeafPermutation(FlowTemplate { bytes: 1 << 20, start_ps: 0 }));
     let lossy = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
     (scenario.queue.pfc, scenario.queue.marking) = (true, false);
     let lossless = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
@@ -82,7 +82,8 @@ fn no_packet_times_out_while_links_pause() {
         (summary.flows.timeouts, summary.flows.retransmits)
     };
     let paths = lossless.paths();
-    let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, Own::default(), [8, 0], 0).rto.min_ps / 1_000_000;
+    let least_us =
+        lossless.flow_config(&paths, BalancerKind::Ecmp, Overrides::default(), [8, 0], 0).rto.min_ps / 1_000_000;
     assert_eq!(least_us, 513, "as in docs/specs/pfc.md");
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
         for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
@@ -254,7 +255,7 @@ fn partners(until_us: Option<u64>) -> Scenario {
         start_ps: 3_000_000,
         until_ps: until_us.map(|until| until * 1_000_000),
     };
-    scenario(Pattern::PartnerAfterPartner(partners))
+    scenario(Pattern::ClosedLoop(partners))
 }
 
 //= docs/specs/closed-loop.md#CL-1 at most one open message
@@ -279,7 +280,7 @@ fn hosts_send_messages_one_after_the_other() {
 #[test]
 fn messages_are_delivered_under_any_seed() {
     let mut scenario = partners(None);
-    if let Pattern::PartnerAfterPartner(partners) = &mut scenario.workloads[0].pattern {
+    if let Pattern::ClosedLoop(partners) = &mut scenario.workloads[0].pattern {
         (partners.messages, partners.sizes) = (2, Distribution::published(Sizes::WebSearch, 16 << 20));
     }
     let largest = |seed| scenario.flows(seed).iter().map(|flow| flow.bytes).max();
@@ -289,11 +290,11 @@ fn messages_are_delivered_under_any_seed() {
     }
 }
 
-//= docs/specs/closed-loop.md#CL-1 keeps `open` messages
+//= docs/specs/closed-loop.md#CL-1 keeps `concurrent_messages` messages
 #[test]
 fn all_to_all_keeps_the_configured_number_of_messages_open() {
     for open in [1, 3] {
-        let each = Each { bytes: 50_000, start_ps: 0 };
+        let each = FlowTemplate { bytes: 50_000, start_ps: 0 };
         let mut scenario = scenario(Pattern::AllToAll { each, open: Some(open) });
         scenario.simulation.fct_end = FctEnd::Acked;
         let result = run(&scenario, 1, &[]);
@@ -349,7 +350,8 @@ fn no_link_exceeds_its_rate() {
 fn no_message_is_faster_than_alone() {
     let (mut slowest, mut fastest) = (0.0_f64, f64::INFINITY);
     for (index, extra) in [1, 700, 0].into_iter().enumerate() {
-        let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 3 * 3_000 + extra, start_ps: 0 }));
+        let mut scenario =
+            scenario(Pattern::CrossLeafPermutation(FlowTemplate { bytes: 3 * 3_000 + extra, start_ps: 0 }));
         scenario.transport.payload_bytes = 3_000;
         for link in scenario.network.links.iter_mut().filter(|link| link.is_uplink()).step_by(2 + index) {
             link.rate_bps *= 2;
@@ -357,7 +359,7 @@ fn no_message_is_faster_than_alone() {
         for seed in 1..=5 {
             let result = Simulation::new(&scenario).run(BalancerKind::Ops, seed, &[]).unwrap();
             for flow in &result.flows {
-                let slowdown = flow.fct_us.unwrap() / flow.alone_us;
+                let slowdown = flow.fct_us.unwrap() / flow.unloaded_fct_us;
                 (slowest, fastest) = (slowest.max(slowdown), fastest.min(slowdown));
             }
         }

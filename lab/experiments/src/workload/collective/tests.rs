@@ -118,16 +118,16 @@ fn a_tree_sums_every_piece_at_its_root_and_broadcasts_it() {
 fn play(collective: Collective, hosts: usize, time: impl Fn(&Flow) -> u64) -> Vec<(Flow, u64, u64)> {
     use std::collections::BTreeSet;
 
-    use spray_fabric::{Due, Start, Starts};
+    use spray_fabric::{Action, FlowScheduler, Start};
 
     let (flows, triggers) = collective.flows(&(0..hosts).collect::<Vec<_>>());
     let triggers = triggers.unwrap_or_default();
     let own = |flow: &Flow| triggers.of_flow.get(flow.flow as usize).copied().unwrap_or_default();
     let start = |flow: &Flow| {
         let connection = flow.connection.map(|flow| flow as usize);
-        (own(flow).start.map_or(Start::At(flow.start_ps), Start::On), connection)
+        (own(flow).start.map_or(Start::At(flow.start_ps), Start::OnTrigger), connection)
     };
-    let mut starts = Starts::new(flows.iter().map(start), &triggers.list);
+    let mut starts = FlowScheduler::new(flows.iter().map(start), &triggers.list);
     let mut events: BTreeSet<(u64, u8, usize)> = BTreeSet::new();
     let mut times: Vec<Option<(u64, u64)>> = vec![None; flows.len()];
     let mut due = Vec::new();
@@ -135,11 +135,11 @@ fn play(collective: Collective, hosts: usize, time: impl Fn(&Flow) -> u64) -> Ve
     loop {
         for (at_ps, what) in due.drain(..) {
             match what {
-                Due::Flow(flow) => {
+                Action::StartFlow(flow) => {
                     assert_eq!(times[flow].replace((at_ps, at_ps + time(&flows[flow]))), None, "started twice");
                     events.insert((at_ps + time(&flows[flow]), 0, flow));
                 }
-                Due::Signal(trigger) => drop(events.insert((at_ps, 1, trigger))),
+                Action::SignalTrigger(trigger) => drop(events.insert((at_ps, 1, trigger))),
             }
         }
         let Some((at_ps, kind, number)) = events.pop_first() else { break };

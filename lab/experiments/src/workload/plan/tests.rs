@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::workload::{Algorithm, Collective, Each, Operation, Own, Partners, Pattern, Share};
+use crate::workload::{Algorithm, Collective, FlowTemplate, Operation, Overrides, Partners, Pattern, WorkloadPart};
 use crate::workload::{Distribution, Sizes, classes};
 use spray_core::path::BalancerKind;
 use spray_fabric::LeafSpine;
@@ -10,7 +10,7 @@ fn network() -> Network {
     LeafSpine::uniform([4, 2, 4], 1_000_000_000, 0).network()
 }
 
-const EACH: Each = Each { bytes: 1_000, start_ps: 3 };
+const EACH: FlowTemplate = FlowTemplate { bytes: 1_000, start_ps: 3 };
 
 fn named(name: &str, pattern: Pattern) -> Workload {
     Workload { name: name.into(), ..Workload::new(pattern) }
@@ -37,7 +37,7 @@ fn flows_of_all_workloads_are_numbered_consecutively_and_keep_their_triggers() {
     let list = [
         named("p", Pattern::Permutation(EACH)),
         named("c", Pattern::Collective(rounds())),
-        named("w", Pattern::PartnerAfterPartner(partners)),
+        named("w", Pattern::ClosedLoop(partners)),
         named("t", Pattern::Tornado(EACH)),
     ];
     let plan = Plan::new(&list, &network(), 1);
@@ -100,8 +100,8 @@ fn workloads_draw_disjoint_hosts() {
 #[test]
 fn a_larger_share_has_the_hosts_of_a_smaller_one() {
     let with = |ppm: u32| {
-        let own = Own { balancer: Some(BalancerKind::Ecmp), cc: None, dscp: None };
-        let part = Share { name: "old".into(), ppm, own };
+        let own = Overrides { balancer: Some(BalancerKind::Ecmp), cc: None, dscp: None };
+        let part = WorkloadPart { name: "old".into(), ppm, own };
         Workload { parts: vec![part], ..named("new", Pattern::Permutation(EACH)) }
     };
     let hosts = |ppm: u32| -> HashSet<usize> {

@@ -7,9 +7,9 @@ fn tree() -> Network {
     FatTree::uniform([4, 4, 4, 16, 2], 100_000_000_000, 0).network()
 }
 
-fn down(level: Level, how_many: HowMany) -> RandomFailure {
+fn down(level: DeviceKind, how_many: FailureCount) -> RandomFailure {
     let action = LinkAction::Down { convergence_ps: 0 };
-    let what = Which::Level(level);
+    let what = FailureTarget::Kind(level);
     RandomFailure { what, how_many, at_ps: 5, until_ps: None, action, disconnect: false, seed: None }
 }
 
@@ -50,12 +50,12 @@ fn a_share_of_a_tier_fails_in_both_directions() {
     let tree = tree();
     // 64 cables between ToRs and aggregation switches, 64 above; 16 aggregation switches, 16 cores.
     for (level, share, expected, part) in [
-        (Level::TorAgg, 0.05, 4, "tor"),
-        (Level::AggCore, 0.05, 4, "core"),
-        (Level::AggCore, 0.001, 1, "core"),
-        (Level::Links, 0.05, 7, "-"),
+        (DeviceKind::TorAgg, 0.05, 4, "tor"),
+        (DeviceKind::AggCore, 0.05, 4, "core"),
+        (DeviceKind::AggCore, 0.001, 1, "core"),
+        (DeviceKind::Links, 0.05, 7, "-"),
     ] {
-        let events = draw(&tree, 3, &[down(level, HowMany::Share(share))]).unwrap();
+        let events = draw(&tree, 3, &[down(level, FailureCount::Share(share))]).unwrap();
         assert_eq!(names(&events).len(), expected, "{level:?}");
         for event in &events {
             let [there, back] = event.links[..] else { panic!("{event:?}") };
@@ -65,9 +65,9 @@ fn a_share_of_a_tier_fails_in_both_directions() {
         }
     }
     for (level, share, expected, part) in
-        [(Level::Agg, 0.1, 2, "agg"), (Level::Core, 0.125, 2, "core"), (Level::Switches, 0.05, 2, "")]
+        [(DeviceKind::Agg, 0.1, 2, "agg"), (DeviceKind::Core, 0.125, 2, "core"), (DeviceKind::Switches, 0.05, 2, "")]
     {
-        let events = draw(&tree, 3, &[down(level, HowMany::Share(share))]).unwrap();
+        let events = draw(&tree, 3, &[down(level, FailureCount::Share(share))]).unwrap();
         assert!(events.len() == expected && events.iter().all(|event| event.name.contains(part)), "{events:?}");
         // Every cable of the switch, in both directions.
         assert!(events.iter().all(|event| event.links.iter().all(|link| event.links.contains(&(link ^ 1)))));
@@ -76,7 +76,9 @@ fn a_share_of_a_tier_fails_in_both_directions() {
     let seeds: HashSet<_> = (0..20)
         .map(|seed| {
             let mut names: Vec<_> =
-                names(&draw(&tree, seed, &[down(Level::AggCore, HowMany::Share(0.05))]).unwrap()).into_iter().collect();
+                names(&draw(&tree, seed, &[down(DeviceKind::AggCore, FailureCount::Share(0.05))]).unwrap())
+                    .into_iter()
+                    .collect();
             names.sort();
             names
         })
@@ -89,7 +91,7 @@ fn a_probability_applies_to_each_link_independently() {
     //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     let struck = |seed, probability| {
-        names(&draw(&tree, seed, &[down(Level::Links, HowMany::Probability(probability))]).unwrap())
+        names(&draw(&tree, seed, &[down(DeviceKind::Links, FailureCount::Probability(probability))]).unwrap())
     };
     let counts: Vec<usize> = (0..400).map(|seed| struck(seed, 0.01).len()).collect();
     // 128 links: binomial with mean 1.28 and variance 1.267. Five standard errors.
@@ -119,8 +121,8 @@ fn no_host_is_disconnected_unless_configured() {
         let healthy = lengths(&network, &[]);
         let mut cut = 0;
         for seed in 0..10 {
-            let links = down(Level::Links, HowMany::Probability(0.4));
-            let switches = down(Level::Switches, HowMany::Probability(0.3));
+            let links = down(DeviceKind::Links, FailureCount::Probability(0.4));
+            let switches = down(DeviceKind::Switches, FailureCount::Probability(0.3));
             let random = if network.switches[0].name == "g0r0" { vec![links] } else { vec![links, switches] };
             let kept = draw(&network, seed, &random).unwrap();
             assert!(lengths(&network, &kept) == healthy, "seed {seed}: {:?}", names(&kept));
@@ -138,12 +140,14 @@ fn no_host_is_disconnected_unless_configured() {
 fn failures_at_other_times_and_slow_links_are_ignored() {
     //= docs/specs/switching.md#SWC-21 no host is cut off
     let network = LeafSpine::uniform([2, 2, 1], 1_000_000_000, 0).network();
-    let half = |at_ps, until_ps| RandomFailure { at_ps, until_ps, ..down(Level::Agg, HowMany::Share(0.5)) };
+    let half = |at_ps, until_ps| RandomFailure { at_ps, until_ps, ..down(DeviceKind::Agg, FailureCount::Share(0.5)) };
     assert!(draw(&network, 1, &[half(0, Some(10)), half(10, None)]).is_ok());
     let error = draw(&network, 1, &[half(0, Some(11)), half(10, None)]).unwrap_err();
     assert!(matches!(&error, DrawError::Random { index: 1, .. }), "{error:?}");
-    let slow =
-        RandomFailure { action: LinkAction::Rate { ppm: 100_000 }, ..down(Level::Links, HowMany::Probability(1.0)) };
+    let slow = RandomFailure {
+        action: LinkAction::Rate { ppm: 100_000 },
+        ..down(DeviceKind::Links, FailureCount::Probability(1.0))
+    };
     assert_eq!(draw(&network, 1, &[half(0, None), slow]).unwrap().len(), 5);
 }
 
@@ -151,27 +155,27 @@ fn failures_at_other_times_and_slow_links_are_ignored() {
 fn impossible_failures_are_reported() {
     let tree = tree();
     let leaf_spine = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
-    let all = HowMany::Share(1.0);
+    let all = FailureCount::Share(1.0);
     for (network, level, what) in [
         (
             &tree,
-            Level::Tor,
+            DeviceKind::Tor,
             "1 of 16 switches with hosts are to fail, but only 0 working ones can without disconnecting",
         ),
         (
             &leaf_spine,
-            Level::Core,
+            DeviceKind::Core,
             "the fabric has no cores; allowed: \"links\", \"tor-agg\", \"switches\", \"tor\", \"agg\"",
         ),
-        (&tree, Level::Global, "the fabric has no links between groups; allowed: \"links\""),
+        (&tree, DeviceKind::Global, "the fabric has no links between groups; allowed: \"links\""),
     ] {
-        let share = if level == Level::Tor { HowMany::Share(0.01) } else { all };
+        let share = if level == DeviceKind::Tor { FailureCount::Share(0.01) } else { all };
         let error = draw(network, 1, &[down(level, share)]).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
-    let cut = RandomFailure { disconnect: true, ..down(Level::Tor, all) };
+    let cut = RandomFailure { disconnect: true, ..down(DeviceKind::Tor, all) };
     assert_eq!(draw(&tree, 1, &[cut]).unwrap().len(), 16);
-    let late = RandomFailure { at_ps: 1_000, ..down(Level::Core, HowMany::Share(0.1)) };
+    let late = RandomFailure { at_ps: 1_000, ..down(DeviceKind::Core, FailureCount::Share(0.1)) };
     assert_eq!(draw(&tree, 1, &[late]).unwrap(), []);
 }
 
@@ -180,9 +184,13 @@ fn devices_that_match_a_name_fail() {
     //= docs/specs/switching.md#SWC-20 selection of failures
     let network = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
     let all = |name: &str, disconnect| {
-        let what = Which::Named(name.into());
-        draw(&network, 1, &[RandomFailure { what, disconnect, ..down(Level::Links, HowMany::Probability(1.0)) }])
-            .unwrap()
+        let what = FailureTarget::Named(name.into());
+        draw(
+            &network,
+            1,
+            &[RandomFailure { what, disconnect, ..down(DeviceKind::Links, FailureCount::Probability(1.0)) }],
+        )
+        .unwrap()
     };
     let names_of = |events: &[LinkEvent]| events.iter().map(|event| event.name.clone()).collect::<Vec<_>>();
     let links = |event: &LinkEvent| event.links.len();
@@ -204,7 +212,9 @@ fn an_explicit_seed_draws_the_same_in_all_runs() {
     //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     let drawn = |seed, run| {
-        names(&draw(&tree, run, &[RandomFailure { seed, ..down(Level::Links, HowMany::Share(0.05)) }]).unwrap())
+        names(
+            &draw(&tree, run, &[RandomFailure { seed, ..down(DeviceKind::Links, FailureCount::Share(0.05)) }]).unwrap(),
+        )
     };
     assert!((1..20).all(|run| drawn(Some(7), run) == drawn(None, 7)));
     assert!((1..20).any(|run| drawn(None, run) != drawn(None, 7)));

@@ -78,7 +78,7 @@ proptest! {
         for arrival in &arrivals {
             t_ps += arrival.gap_ps;
             let mut frame = frame(t_ps, *arrival);
-            match port.cross(&mut frame, 0x8000_0000_0000_0000, &queues, &counters, |_, _| {}) {
+            match port.transmit(&mut frame, 0x8000_0000_0000_0000, &queues, &counters, |_, _| {}) {
                 Err(cause) => {
                     prop_assert_eq!(cause, Cause::Queue);
                     dropped += 1;
@@ -136,7 +136,7 @@ proptest! {
             area += u128::from((2 * bytes - left) * left * PS_PER_BYTE);
             (ticks, bytes) = (ticks + gap_bytes, bytes - left);
             let mut frame = frame(ticks * PS_PER_BYTE, Arriving { gap_ps: 0, bytes: bytes_of_frame, control });
-            if port.cross(&mut frame, 0x8000_0000_0000_0000, &queues, &counters, |_, _| {}).is_ok() {
+            if port.transmit(&mut frame, 0x8000_0000_0000_0000, &queues, &counters, |_, _| {}).is_ok() {
                 bytes += u64::from(frame.len);
                 most = most.max(bytes);
             }

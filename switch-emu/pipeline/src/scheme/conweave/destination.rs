@@ -99,7 +99,7 @@ impl Arrival<'_> {
     fn due_ps(&self) -> u64 {
         let Settings { resume_extra_ps, resume_default_ps, .. } = *self.settings;
         match self.entry.old_ps {
-            Some((sent_ps, came_ps)) => came_ps + self.entry.tail_ps.saturating_sub(sent_ps) + resume_extra_ps,
+            Some((sent_ps, arrived_ps)) => arrived_ps + self.entry.tail_ps.saturating_sub(sent_ps) + resume_extra_ps,
             None => self.now_ps + resume_default_ps + resume_extra_ps,
         }
     }

@@ -1,9 +1,9 @@
-//! Reordering queues: the caller stores the frames, and executes each [`Order`].
+//! Reordering queues: the caller stores the frames, and executes each [`QueueAction`].
 
 use super::settings::Settings;
-use super::state::{Counts, Incoming, Order, Queue, Queues, State};
+use super::state::{Counts, Incoming, Queue, QueueAction, Queues, State};
 
-pub(super) const MOST_QUEUES: usize = 256;
+pub(super) const MAX_QUEUES: usize = 256;
 
 /// The state of a queue at its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Arrival<'_> {
 
     fn set_order(&mut self, number: u32, holds: bool, releases: bool) {
         let due_ps = self.queues.queue(number).map_or(0, |queue| queue.due_ps);
-        self.queues.order = Some(Order { queue: number, holds, releases, due_ps });
+        self.queues.order = Some(QueueAction { queue: number, holds, releases, due_ps });
     }
 
     fn join(&mut self, number: u32) {
@@ -114,7 +114,7 @@ impl Arrival<'_> {
         let all = &mut self.queues.all;
         let of_host = all.iter().flatten().filter(|queue| queue.host == self.host).count();
         let number = all.iter().position(Option::is_none).unwrap_or(all.len());
-        if of_host >= self.settings.queues as usize || number >= MOST_QUEUES {
+        if of_host >= self.settings.queues as usize || number >= MAX_QUEUES {
             return None;
         }
         all.resize(all.len().max(number + 1), None);

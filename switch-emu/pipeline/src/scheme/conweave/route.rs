@@ -7,7 +7,7 @@ use crate::routes::SwitchConfig;
 use crate::scheme::forwarding::{Forwarding, leaf};
 use crate::scheme::hashed;
 use crate::scheme::note::ReunionNote;
-use crate::scheme::path::{self, Course};
+use crate::scheme::path::{self, PathEnds};
 use crate::word::Word;
 
 /// Routes a frame at a switch: chooses its port, and updates its note.
@@ -21,11 +21,11 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     let (from, target) = (trail.source(), leaf(tables, switch, host)?);
     let here = tables.switch(from)?.leaf == switch.leaf;
     if here && switch.leaf != target && !frame.control && !trail.is_reply() {
-        return send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, 0);
+        return send(tables, switch, frame, &PathEnds { t_ps: frame.time_ps, from, host, target }, 0);
     }
     let note = ReunionNote::unpack(trail.note.load());
-    let way = if here || switch.leaf == target { 0 } else { path::way(note.path, note.hops) };
-    let port = follow(tables, switch, frame, host, pinned(tables, frame, host, way));
+    let uplink = if here || switch.leaf == target { 0 } else { path::uplink(note.path, note.hops) };
+    let port = follow(tables, switch, frame, host, pinned(tables, frame, host, uplink));
     trail.note.store(note.further().beside(trail.note.load()));
     port
 }
@@ -44,16 +44,15 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
         return follow(tables, switch, frame, host, port);
     }
     let given = ReunionNote::unpack(trail.note.load()).path;
-    send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, given)
+    send(tables, switch, frame, &PathEnds { t_ps: frame.time_ps, from, host, target }, given)
 }
 
 /// Routes a frame to another leaf at its source: returns its port, and notes its path. A flow takes
 /// a `given` path (not 0) as soon as it may.
-fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course: &Course, given: u32) -> Option<u32> {
+fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, ends: &PathEnds, given: u32) -> Option<u32> {
     let trail = tables.trail()?;
     let state = tables.state(frame.switch);
-    let path = match state.and_then(|state| source::send(tables, &mut state.borrow_mut(), switch, frame, course, given))
-    {
+    let path = match state.and_then(|state| source::send(tables, &mut state.borrow_mut(), switch, frame, ends, given)) {
         Some(packet) => {
             trail.set_more([frame.time_ps, packet.tag.word()]);
             packet.path
@@ -61,8 +60,8 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
         None => 0,
     };
     trail.note.store(ReunionNote::data(path, false).pack());
-    let pinned = pinned(tables, frame, course.host, path::way(path, 0));
-    pinned.or_else(|| hashed::port(tables, switch, frame, course.host))
+    let pinned = pinned(tables, frame, ends.host, path::uplink(path, 0));
+    pinned.or_else(|| hashed::port(tables, switch, frame, ends.host))
 }
 
 /// Routes a frame by the port of its path, if known; its destination processes its tag.
@@ -85,12 +84,12 @@ fn follow<F: Forwarding>(
     pinned.or_else(|| hashed::port(tables, switch, frame, host))
 }
 
-/// The port of a way, if it is on a route.
+/// The port of an uplink, if it is on a route.
 //= docs/specs/conweave.md#CWV-2 source routing
-fn pinned<F: Forwarding>(tables: &F, frame: &Frame, host: u32, way: u32) -> Option<u32> {
-    if way == 0 {
+fn pinned<F: Forwarding>(tables: &F, frame: &Frame, host: u32, uplink: u32) -> Option<u32> {
+    if uplink == 0 {
         return None;
     }
     let group = tables.group(frame.time_ps, frame.switch, host)?;
-    tables.state(frame.switch)?.borrow().ways.port(way).filter(|port| path::has(tables, &group, *port))
+    tables.state(frame.switch)?.borrow().uplinks.port(uplink).filter(|port| path::has(tables, &group, *port))
 }

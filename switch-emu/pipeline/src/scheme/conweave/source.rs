@@ -1,13 +1,13 @@
 //! The source switch: measures whether packets are late, and reroutes late flows (ConWeave §3.2).
 
-use super::state::{Busy, Outgoing, State, Ways};
+use super::state::{Busy, Outgoing, State, Uplinks};
 use super::tag::{Kind, Tag};
 use crate::config::NEVER;
 use crate::frame::Frame;
 use crate::hash::{mix, pick};
 use crate::routes::SwitchConfig;
 use crate::scheme::forwarding::Forwarding;
-use crate::scheme::path::{self, Course};
+use crate::scheme::path::{self, PathEnds};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TaggedPath {
@@ -27,11 +27,11 @@ pub(super) fn send<F: Forwarding>(
     state: &mut State,
     switch: &SwitchConfig,
     frame: &Frame,
-    course: &Course,
+    ends: &PathEnds,
     given: u32,
 ) -> Option<TaggedPath> {
-    let (now_ps, flow) = (course.t_ps, tables.trail()?.flow());
-    let State { settings, ways, rtts_ps, busy, outgoing, counts, .. } = state;
+    let (now_ps, flow) = (ends.t_ps, tables.trail()?.flow());
+    let State { settings, uplinks, rtts_ps, busy, outgoing, counts, .. } = state;
     let pauses = |entry: &Outgoing| entry.active_ps + settings.inactive_ps < now_ps;
     let Some((entry, is_new)) = outgoing.enter(flow, pauses) else {
         counts.no_entry += 1;
@@ -39,19 +39,19 @@ pub(super) fn send<F: Forwarding>(
     };
     let (path, epoch) = (entry.path, entry.epoch);
     let choose = || match given {
-        0 => choose(tables, busy, switch, course, flow ^ u64::from(frame.checksum) << 32),
+        0 => choose(tables, busy, switch, ends, flow ^ u64::from(frame.checksum) << 32),
         given => Some(given),
     };
-    let rtt_ps = rtts_ps.get(course.target as usize).copied().unwrap_or(0);
+    let rtt_ps = rtts_ps.get(ends.target as usize).copied().unwrap_or(0);
     let reply_by_ps = now_ps + rtt_ps + settings.reply_extra_ps;
     //= docs/specs/conweave.md#CWV-4 epochs
-    let has_none = is_new || path != 0 && !is_routed(tables, ways, frame, course, path);
+    let has_none = is_new || path != 0 && !is_routed(tables, uplinks, frame, ends, path);
     let is_free = has_none || pauses(entry);
     //= docs/specs/conweave.md#CWV-6 a late reply
     let is_late = entry.reply_by_ps < now_ps || given != 0 && given != path && !entry.rerouted;
     entry.active_ps = now_ps;
     if is_free {
-        let any = || if has_none { random_path(tables, course, mix(flow ^ course.t_ps)) } else { None };
+        let any = || if has_none { random_path(tables, ends, mix(flow ^ ends.t_ps)) } else { None };
         let next = choose().or_else(any).unwrap_or(path);
         counts.rerouted += u64::from(!is_new && next != path);
         let epoch = if is_new { (now_ps >> EPOCH_UNIT) as u16 } else { epoch.wrapping_add(1) };
@@ -107,19 +107,19 @@ pub(super) fn on_control<F: Forwarding>(tables: &F, state: &mut State, now_ps: u
 
 /// The first of two random paths that is not busy.
 //= docs/specs/conweave.md#CWV-9 choice of a path
-fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course: &Course, lot: u64) -> Option<u32> {
-    let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
-    let mut paths = (0..LOOKS).filter_map(|look| random_path(tables, course, mix(random | look)));
-    paths.find(|path| !busy.has(course.target, *path, course.t_ps))
+fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, ends: &PathEnds, bits: u64) -> Option<u32> {
+    let random = u64::from(path::random_bits(switch, bits, ends.t_ps)) << 32;
+    let mut paths = (0..LOOKS).filter_map(|look| random_path(tables, ends, mix(random | look)));
+    paths.find(|path| !busy.has(ends.target, *path, ends.t_ps))
 }
 
-fn random_path<F: Forwarding>(tables: &F, course: &Course, lot: u64) -> Option<u32> {
-    let paths = path::Paths::of(tables, course)?;
-    paths.path(tables, course, pick((lot >> 32) as u32, paths.count))
+fn random_path<F: Forwarding>(tables: &F, ends: &PathEnds, random_bits: u64) -> Option<u32> {
+    let paths = path::Paths::of(tables, ends)?;
+    paths.path(tables, ends, pick((random_bits >> 32) as u32, paths.count))
 }
 
 /// Whether the first link of a path is still on a route.
-fn is_routed<F: Forwarding>(tables: &F, ways: &Ways, frame: &Frame, course: &Course, path: u32) -> bool {
-    let Some(group) = tables.group(course.t_ps, frame.switch, course.host) else { return false };
-    ways.port(path::way(path, 0)).is_some_and(|port| path::has(tables, &group, port))
+fn is_routed<F: Forwarding>(tables: &F, uplinks: &Uplinks, frame: &Frame, ends: &PathEnds, path: u32) -> bool {
+    let Some(group) = tables.group(ends.t_ps, frame.switch, ends.host) else { return false };
+    uplinks.port(path::uplink(path, 0)).is_some_and(|port| path::has(tables, &group, port))
 }

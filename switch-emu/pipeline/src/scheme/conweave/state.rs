@@ -10,7 +10,7 @@ use crate::scheme::notice::Notice;
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub(super) settings: Settings,
-    pub(super) ways: Ways,
+    pub(super) uplinks: Uplinks,
     /// The base RTT to each leaf.
     pub(super) rtts_ps: Vec<u64>,
     pub(super) busy: Busy,
@@ -24,9 +24,9 @@ pub struct State {
 }
 
 impl State {
-    /// Creates the state of a switch with these ports of its ways up, and base RTTs by leaf.
-    pub fn new(settings: Settings, ways: Vec<u32>, rtts_ps: Vec<u64>) -> Self {
-        Self { settings, ways: Ways(ways), rtts_ps, ..Self::default() }
+    /// Creates the state of a switch with these uplinks, and base RTTs by leaf.
+    pub fn new(settings: Settings, uplinks: Vec<u32>, rtts_ps: Vec<u64>) -> Self {
+        Self { settings, uplinks: Uplinks(uplinks), rtts_ps, ..Self::default() }
     }
 
     #[cfg(test)]
@@ -40,7 +40,7 @@ impl State {
     }
 
     /// Takes the order for the present packet; `None`: it passes.
-    pub fn order(&mut self) -> Option<Order> {
+    pub fn order(&mut self) -> Option<QueueAction> {
         self.queues.order.take()
     }
 
@@ -113,12 +113,12 @@ impl<T: Clone + Default> Flows<T> {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ways(Vec<u32>);
+pub(super) struct Uplinks(Vec<u32>);
 
-impl Ways {
+impl Uplinks {
     /// Way 0 does not exist.
-    pub(super) fn port(&self, way: u32) -> Option<u32> {
-        self.0.get((way as usize).checked_sub(1)?).copied()
+    pub(super) fn port(&self, uplink: u32) -> Option<u32> {
+        self.0.get((uplink as usize).checked_sub(1)?).copied()
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) struct Queues {
     pub(super) all: Vec<Option<Queue>>,
     pub(super) bytes: u64,
     /// For the present packet.
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<QueueAction>,
 }
 
 /// A reordering queue. The caller stores the frames.
@@ -167,7 +167,7 @@ pub(super) struct Queue {
 
 /// What to do with a packet at its destination's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct QueueAction {
     /// The number of the queue.
     pub queue: u32,
     /// The packet joins the queue instead of passing.

@@ -7,7 +7,7 @@ use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::note::ReunionNote;
 use crate::scheme::tests::chassis::{BASE_RTT_PS, Chassis, FRAME, SETTINGS};
-use crate::scheme::{Forwarding, Notice, Scheme, poll, recall};
+use crate::scheme::{Forwarding, Notice, Scheme, poll, route_by_trail};
 use crate::trail::WORDS;
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
@@ -56,9 +56,9 @@ impl Net {
         self.0.trail.begin(0, false, &key, &PacketFields::default());
         let hash = crate::hash::mix(u64::from(flow));
         let mut frame = Frame { flow: hash, time_ps: t_ps, switch: 0, len: LEN, ..FRAME };
-        let spine = self.0.far_end(recall(&self.0, &mut frame, dst).unwrap()).unwrap();
+        let spine = self.0.far_end(route_by_trail(&self.0, &mut frame, dst).unwrap()).unwrap();
         frame.switch = spine;
-        assert_eq!(self.0.far_end(recall(&self.0, &mut frame, dst).unwrap()), Some(dst / 4));
+        assert_eq!(self.0.far_end(route_by_trail(&self.0, &mut frame, dst).unwrap()), Some(dst / 4));
         Packet { trail: self.0.trail.words(), spine: spine - LEAVES, sent_ps: t_ps, dst }
     }
 
@@ -66,15 +66,15 @@ impl Net {
         self.send_to(t_ps, 1, DST)
     }
 
-    fn deliver_as(&self, t_ps: u64, packet: &Packet, ecn: u8, control: bool) -> (Option<Order>, Vec<Notice>) {
+    fn deliver_as(&self, t_ps: u64, packet: &Packet, ecn: u8, control: bool) -> (Option<QueueAction>, Vec<Notice>) {
         self.0.trail.resume(packet.trail);
         let mut frame = Frame { time_ps: t_ps, switch: packet.dst / 4, len: LEN, ecn, control, ..FRAME };
-        assert_eq!(self.0.far_end(recall(&self.0, &mut frame, packet.dst).unwrap()), None);
+        assert_eq!(self.0.far_end(route_by_trail(&self.0, &mut frame, packet.dst).unwrap()), None);
         let notices = core::iter::from_fn(|| poll(&self.0, FAR)).collect();
         (self.state(FAR).order(), notices)
     }
 
-    fn deliver(&self, t_ps: u64, packet: &Packet) -> (Option<Order>, Vec<Notice>) {
+    fn deliver(&self, t_ps: u64, packet: &Packet) -> (Option<QueueAction>, Vec<Notice>) {
         self.deliver_as(t_ps, packet, 1, false)
     }
 
@@ -82,7 +82,7 @@ impl Net {
         assert_eq!(notice.to, 0);
         self.0.trail.begin_notice(FAR, notice.note, notice.flow, notice.more);
         let mut frame = Frame { time_ps: t_ps, switch: 0, control: true, ..FRAME };
-        recall(&self.0, &mut frame, SRC).unwrap();
+        route_by_trail(&self.0, &mut frame, SRC).unwrap();
     }
 
     fn counts(&self, switch: u32) -> Counts {
@@ -214,7 +214,7 @@ fn packets_of_the_new_path_wait_for_the_tail() {
     assert_eq!(net.deliver(20 * US, &old).0, None);
     let (order, _) = net.deliver(21 * US, &moved);
     let due_ps = 20 * US + (tail.sent_ps >> 10 << 10) + 16 * US;
-    assert_eq!(order, Some(Order { queue: 0, holds: true, releases: false, due_ps }));
+    assert_eq!(order, Some(QueueAction { queue: 0, holds: true, releases: false, due_ps }));
     assert_eq!(net.deliver(22 * US, &more).0, order);
     let (order, clear) = net.deliver(23 * US, &tail);
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((0, false, true)));
@@ -234,7 +234,7 @@ fn the_wait_for_a_lost_tail_ends_at_its_expected_arrival() {
     assert_eq!(order.unwrap().due_ps, (21 + 200 + 16) * US, "the old path is unknown");
     let (order, _) = net.deliver(30 * US, &first);
     let due_ps = (30 + 16) * US + (tail.sent_ps >> 10 << 10);
-    assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is known");
+    assert_eq!(order, Some(QueueAction { queue: 0, holds: false, releases: false, due_ps }), "now it is known");
     assert_eq!(net.expire(0, due_ps - 1), Expiry::At(due_ps));
     assert_eq!(net.expire(0, due_ps), Expiry::Now);
     assert_eq!((net.expire(0, due_ps), net.counts(FAR).timeouts), (Expiry::Free, 1));
@@ -433,20 +433,20 @@ impl SwitchAndModel {
         let (order, notices) = self.net.deliver(self.now_ps, &packet);
         let mut out = Vec::new();
         match order {
-            Some(Order { holds: true, releases, .. }) => {
+            Some(QueueAction { holds: true, releases, .. }) => {
                 self.waiting.push(number);
                 if releases {
                     out.append(&mut self.waiting);
                 }
             }
-            Some(Order { releases: true, .. }) => {
+            Some(QueueAction { releases: true, .. }) => {
                 out.push(number);
                 out.append(&mut self.waiting);
             }
             _ => out.push(number),
         }
         assert_eq!(out, self.destination.arrive(self.now_ps, number, &header));
-        if let Some(Order { releases: false, due_ps, .. }) = order {
+        if let Some(QueueAction { releases: false, due_ps, .. }) = order {
             assert_eq!(Some(due_ps), self.destination.resume_ps);
         }
         assert_eq!(self.waiting.is_empty(), self.destination.resume_ps.is_none());

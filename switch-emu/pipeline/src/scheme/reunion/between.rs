@@ -1,8 +1,8 @@
 //! Switches between leaves: follow notes, and note collisions (Reunion §3.1, §3.3).
 
-use super::here::Here;
+use super::hop::Hop;
 use super::links;
-use super::memory::{IntervalTable, MOST, Memory};
+use super::memory::{IntervalTable, MAX_COUNT, Memory};
 use super::regions::single;
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
@@ -11,34 +11,34 @@ use crate::scheme::path;
 
 /// Whether a frame's note is followed: control frames use the base.
 #[inline(always)]
-pub(super) fn follows_note<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool {
-    !frame.control || here.note().elephant
+pub(super) fn follows_note<F: Forwarding>(hop: &Hop<'_, F>, frame: &Frame) -> bool {
+    !frame.control || hop.note().elephant
 }
 
 /// The port by the frame's PathID.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
-pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
-    if !follows_note(here, frame) {
+pub(super) fn prepare<F: Forwarding>(hop: &Hop<'_, F>, frame: &Frame) -> Option<Option<u32>> {
+    if !follows_note(hop, frame) {
         return Some(None);
     }
-    let (note, tables) = (here.note(), here.tables);
-    let group = tables.group(frame.time_ps, frame.switch, here.course.host)?;
-    Some(links::pinned(&here.memory, tables, &group, path::way(note.path, note.hops)))
+    let (note, tables) = (hop.note(), hop.tables);
+    let group = tables.group(frame.time_ps, frame.switch, hop.ends.host)?;
+    Some(links::pinned(&hop.memory, tables, &group, path::uplink(note.path, note.hops)))
 }
 
 /// The note of a frame behind this port.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
-pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, port: u32) -> Option<ReunionNote> {
-    let (note, way) = (here.note(), here.tables.way(port)?);
-    let path = if way == 0 { note.path } else { path::with_way(note.path, note.hops, way) };
+pub(super) fn settle<F: Forwarding>(hop: &Hop<'_, F>, port: u32) -> Option<ReunionNote> {
+    let (note, uplink) = (hop.note(), hop.tables.uplink(port)?);
+    let path = if uplink == 0 { note.path } else { path::with_uplink(note.path, note.hops, uplink) };
     let note = ReunionNote { path, ..note }.further();
     if !note.elephant {
         return Some(note);
     }
-    let interval = here.memory.interval()?;
-    Some(collides(&here.memory, interval, (here.trail.flow() >> 32) as u32, port, note))
+    let interval = hop.memory.interval()?;
+    Some(collides(&hop.memory, interval, (hop.trail.flow() >> 32) as u32, port, note))
 }
 
 /// Counts an elephant at a port, once per interval; notes a collision.
@@ -70,7 +70,7 @@ pub(super) fn behind<F: Forwarding>(
     port: u32,
     note: ReunionNote,
 ) -> ReunionNote {
-    let elephants = links.value(port) & MOST;
+    let elephants = links.value(port) & MAX_COUNT;
     let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
     if u64::from(elephants) > tolerance { note.collided() } else { note }
 }

@@ -1,15 +1,15 @@
 //! The destination switch: records collisions, and notifies sources (Reunion §3.3 to §3.5).
 
-use super::here::Here;
+use super::hop::Hop;
 use super::links::{self, Walk};
 use super::memory::{Memory, PLACES, before};
-use super::regions::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, single};
+use super::regions::{BOTTLENECKS, HIGH, MAX_BOTTLENECKS, MAX_HIGH, single};
 use crate::packed::packed;
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::note::ReunionNote;
 #[cfg(not(target_arch = "bpf"))]
 use crate::scheme::notice::Notice;
-use crate::scheme::path::Course;
+use crate::scheme::path::PathEnds;
 use crate::word::Word;
 
 /// A notification, without its highly utilised links.
@@ -25,8 +25,8 @@ pub(super) struct Notification {
 
 /// Processes a frame from another leaf, if it is of an elephant.
 #[inline(always)]
-pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
-    let Here { tables, trail, ref memory, ref course, .. } = *here;
+pub(super) fn arrive<F: Forwarding>(hop: &Hop<'_, F>, note: ReunionNote) -> Option<()> {
+    let Hop { tables, trail, ref memory, ref ends, .. } = *hop;
     let interval = memory.interval()?;
     if !note.elephant {
         return Some(());
@@ -37,12 +37,12 @@ pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Op
         && entry.value != Some(note.path)
     {
         entry.set(note.path);
-        count(tables, memory, interval, course, note.path)?;
+        count(tables, memory, interval, ends, note.path)?;
     }
     if note.bottleneck != 0
-        && let Some(link) = Walk::new(tables, course, note.path).link(note.bottleneck)
+        && let Some(link) = Walk::new(tables, ends, note.path).link(note.bottleneck)
     {
-        record(memory, interval, link, flow, course.from)?;
+        record(memory, interval, link, flow, ends.from)?;
     }
     Some(())
 }
@@ -50,9 +50,9 @@ pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Op
 /// Counts an elephant on its links (the Link Table); lists links that reach the tolerance.
 //= docs/specs/reunion.md#REU-12 highly utilised links
 #[inline(always)]
-fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, course: &Course, path: u32) -> Option<()> {
+fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, ends: &PathEnds, path: u32) -> Option<()> {
     let tolerance = memory.load(single::TOLERANCE)?;
-    links::count(tables, course, &memory.arrived(interval), path, |link, elephants| {
+    links::count(tables, ends, &memory.arrived(interval), path, |link, elephants| {
         if u64::from(elephants) == tolerance {
             list(memory, interval, link);
         }
@@ -80,7 +80,7 @@ impl Listed {
 fn list<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32) {
     let Some(word) = memory.of_interval(HIGH, interval, 0) else { return };
     let listed = Listed::of(word.load(), interval);
-    if listed < MOST_HIGH
+    if listed < MAX_HIGH
         && let Some(entry) = memory.of_interval(HIGH, interval, 1 + listed)
     {
         entry.store(u64::from(link));
@@ -92,7 +92,7 @@ fn list<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32) {
 #[inline(always)]
 pub(super) fn for_high<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, mark: impl Fn(u32)) {
     let listed = Listed::of(memory.of_interval(HIGH, interval, 0).map_or(0, Word::load), interval);
-    for entry in 0..listed.min(MOST_HIGH) {
+    for entry in 0..listed.min(MAX_HIGH) {
         if let Some(link) = memory.of_interval(HIGH, interval, 1 + entry) {
             mark(link.load() as u32);
         }
@@ -114,7 +114,7 @@ fn bottleneck<'a, F: Forwarding>(
     interval: u64,
     place: u32,
 ) -> Option<(&'a F::Word, &'a F::Word)> {
-    let entry = 2 * (place % MOST_BOTTLENECKS);
+    let entry = 2 * (place % MAX_BOTTLENECKS);
     Some((memory.of_interval(BOTTLENECKS, interval, entry)?, memory.of_interval(BOTTLENECKS, interval, entry + 1)?))
 }
 
@@ -154,16 +154,16 @@ pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) 
 /// A notification to piggyback on a frame to a leaf: each call tries the next place of the table.
 //= docs/specs/reunion.md#REU-18 piggybacked notifications
 #[inline(always)]
-pub(super) fn ride<F: Forwarding>(
+pub(super) fn piggyback<F: Forwarding>(
     tables: &F,
     memory: &Memory<'_, F>,
     interval: u64,
     target: u32,
 ) -> Option<ReunionNote> {
-    if memory.load(single::RIDE)? == 0 {
+    if memory.load(single::PIGGYBACK)? == 0 {
         return None;
     }
-    let place = memory.word(single::CURSOR)?.next() as u32 % MOST_BOTTLENECKS;
+    let place = memory.word(single::CURSOR)?.next() as u32 % MAX_BOTTLENECKS;
     let is_there = |source: u32| tables.switch(source).is_some_and(|switch| switch.leaf == target);
     take(memory, before(interval), place, is_there).map(|_| ReunionNote::notify(place, before(interval)))
 }
@@ -192,11 +192,11 @@ fn take<F: Forwarding>(
 pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Notice> {
     let over = before(memory.load(single::INTERVAL)?);
     let sent = memory.word(single::SENT)?;
-    if memory.load(single::RIDE)? != 0 || sent.load() == over {
+    if memory.load(single::PIGGYBACK)? != 0 || sent.load() == over {
         return None;
     }
     let cursor = memory.word(single::CURSOR)?;
-    while cursor.load() < u64::from(MOST_BOTTLENECKS) {
+    while cursor.load() < u64::from(MAX_BOTTLENECKS) {
         let place = cursor.next() as u32;
         if let Some(to) = take(memory, over, place, |_| true) {
             let links = core::cell::Cell::new(1);

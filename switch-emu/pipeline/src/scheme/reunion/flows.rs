@@ -10,7 +10,7 @@ const PLACES: u32 = 4;
 
 packed! {
     /// The first word of a flow.
-    struct Counted {
+    struct SchemeCounters {
         /// The path and the interval in which it was last counted as an elephant.
         path: u32 in 16,
         interval: u64 in 16,
@@ -36,8 +36,8 @@ const TIME_SHIFT: u32 = 20;
 /// Maximum lateness of a frame in units of time: 137 ms.
 const LATE: u32 = 1 << 17;
 
-pub(super) struct Known<'a, W> {
-    /// [`Counted`].
+pub(super) struct Entry<'a, W> {
+    /// [`SchemeCounters`].
     counted: &'a W,
     /// [`State`].
     state: &'a W,
@@ -59,12 +59,12 @@ fn places<'a, F: Forwarding>(memory: &Memory<'a, F>, key: u32, place: u32) -> Op
 
 //= docs/specs/reunion.md#REU-7 the flow path table
 #[inline(always)]
-pub(super) fn find<'a, F: Forwarding>(memory: &Memory<'a, F>, flow: u64, t_ps: u64) -> Option<Known<'a, F::Word>> {
+pub(super) fn find<'a, F: Forwarding>(memory: &Memory<'a, F>, flow: u64, t_ps: u64) -> Option<Entry<'a, F::Word>> {
     let key = key(flow);
     for place in 0..PLACES {
         let (counted, state) = places(memory, key, place)?;
-        if Counted::unpack(counted.load()).key == key {
-            return Some(Known { counted, state, key, now: now(t_ps) });
+        if SchemeCounters::unpack(counted.load()).key == key {
+            return Some(Entry { counted, state, key, now: now(t_ps) });
         }
     }
     None
@@ -78,13 +78,13 @@ pub(super) fn enter<'a, F: Forwarding>(
     flow: u64,
     t_ps: u64,
     timeout_ps: u64,
-) -> Option<Known<'a, F::Word>> {
+) -> Option<Entry<'a, F::Word>> {
     let key = key(flow);
     for place in 0..PLACES {
         let (counted, state) = places(memory, key, place)?;
-        let known = Known { counted, state, key, now: now(t_ps) };
+        let known = Entry { counted, state, key, now: now(t_ps) };
         if counted.load() == 0 || known.has_paused(timeout_ps) {
-            counted.store(Counted { key, path: 0, interval: 0 }.pack());
+            counted.store(SchemeCounters { key, path: 0, interval: 0 }.pack());
             state.store(State { time: known.now, path: 0, interval: 0, moved: false }.pack());
             return Some(known);
         }
@@ -97,7 +97,7 @@ fn now(t_ps: u64) -> u32 {
     (t_ps >> TIME_SHIFT) as u32
 }
 
-impl<W: Word> Known<'_, W> {
+impl<W: Word> Entry<'_, W> {
     /// Units of time since its last frame; negative for a late frame.
     #[inline(always)]
     fn since(&self) -> i64 {
@@ -161,13 +161,13 @@ impl<W: Word> Known<'_, W> {
 
     #[inline(always)]
     pub(super) fn is_elephant(&self, interval: u64) -> bool {
-        Counted::unpack(self.counted.load()).interval == interval
+        SchemeCounters::unpack(self.counted.load()).interval == interval
     }
 
     /// Records that it was counted in this interval on this path; returns whether that is new.
     #[inline(always)]
     pub(super) fn counts(&self, interval: u64, path: u32) -> bool {
-        let counted = Counted { path, interval, key: self.key }.pack();
+        let counted = SchemeCounters { path, interval, key: self.key }.pack();
         let is_new = self.counted.load() != counted;
         self.counted.store(counted);
         is_new

@@ -1,27 +1,27 @@
 //! The links of a path, and the search for one that is available (Reunion §3.1, §3.6).
 
-use super::here::Here;
+use super::hop::Hop;
 use super::memory::{IntervalTable, MARKED, Memory, before};
 use super::regions::single;
 use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::Group;
-use crate::scheme::calls::{NO_PORT, OPEN, Step};
 use crate::scheme::forwarding::Forwarding;
-use crate::scheme::path::{Course, Paths, has, lot, way};
+use crate::scheme::path::{PathEnds, Paths, has, random_bits, uplink};
+use crate::scheme::subprograms::{NO_PORT, OPEN, Step};
 
-pub(super) const MOST_LINKS: u32 = 4;
+pub(super) const MAX_LINKS: u32 = 4;
 /// Maximum number of paths tried by a reroute.
 const MOST_PATHS: u32 = 256;
 
-/// The port of a PathID's way at a switch, if it is on a route.
+/// The port of a PathID's uplink at a switch, if it is on a route.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
-pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &Group, way: u32) -> Option<u32> {
-    if way == 0 {
+pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &Group, uplink: u32) -> Option<u32> {
+    if uplink == 0 {
         return None;
     }
-    memory.way(way).filter(|port| has(tables, group, *port))
+    memory.uplink(uplink).filter(|port| has(tables, group, *port))
 }
 
 /// Iterates over the links of a path, as the numbers of their ports.
@@ -37,8 +37,8 @@ pub(super) struct Walk<'a, F> {
 
 impl<'a, F: Forwarding> Walk<'a, F> {
     #[inline(always)]
-    pub(super) fn new(tables: &'a F, course: &Course, path: u32) -> Self {
-        let Course { t_ps, from, host, target } = *course;
+    pub(super) fn new(tables: &'a F, ends: &PathEnds, path: u32) -> Self {
+        let PathEnds { t_ps, from, host, target } = *ends;
         Self { tables, t_ps, at: from, host, target, path, hops: 0 }
     }
 
@@ -49,9 +49,9 @@ impl<'a, F: Forwarding> Walk<'a, F> {
         if switch.leaf == self.target {
             return None;
         }
-        let port = match way(self.path, self.hops) {
+        let port = match uplink(self.path, self.hops) {
             0 => self.only(self.tables.group(self.t_ps, self.at, self.host)?)?,
-            way => Memory::of(self.tables, switch)?.way(way)?,
+            uplink => Memory::of(self.tables, switch)?.uplink(uplink)?,
         };
         self.at = self.tables.far_end(port)?;
         self.hops += 1;
@@ -66,7 +66,7 @@ impl<'a, F: Forwarding> Walk<'a, F> {
     /// The link with this number on the path, from 1 on.
     #[inline(always)]
     pub(super) fn link(mut self, number: u32) -> Option<u32> {
-        for at in 1..=MOST_LINKS {
+        for at in 1..=MAX_LINKS {
             let port = self.next()?;
             if at == number {
                 return Some(port);
@@ -79,9 +79,9 @@ impl<'a, F: Forwarding> Walk<'a, F> {
 /// Finds an available path, and counts an elephant on its links (Algorithm 2).
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
-pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course) -> Option<u32> {
+pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, ends: &PathEnds) -> Option<u32> {
     for turn in 0..MOST_PATHS {
-        match tables.part(Step::Path, frame, course.host, turn) {
+        match tables.step(Step::Path, frame, ends.host, turn) {
             NO_PORT => {}
             OPEN => return None,
             path => return Some(path),
@@ -93,20 +93,20 @@ pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course
 /// Tries a path of a search from a random one on. If its links had fewer elephants than the
 /// tolerance, counts one more. Returns its PathID, or [`OPEN`] after the last path.
 #[inline(always)]
-pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> {
-    let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
-    let paths = Paths::of(tables, course)?;
+pub(super) fn take<F: Forwarding>(hop: &Hop<'_, F>, turn: u32) -> Option<u32> {
+    let Hop { tables, trail, switch, ref memory, ref ends, .. } = *hop;
+    let paths = Paths::of(tables, ends)?;
     if turn >= paths.count {
         return Some(OPEN);
     }
-    let number = pick(lot(switch, trail.flow(), course.t_ps), paths.count).wrapping_add(turn) % paths.count;
-    let path = paths.path(tables, course, number)?;
+    let number = pick(random_bits(switch, trail.flow(), ends.t_ps), paths.count).wrapping_add(turn) % paths.count;
+    let path = paths.path(tables, ends, number)?;
     let links = memory.links(before(memory.interval()?));
     let tolerance = memory.load(single::TOLERANCE)? as u32;
-    if !is_available(tables, course, &links, tolerance, path) {
+    if !is_available(tables, ends, &links, tolerance, path) {
         return None;
     }
-    count(tables, course, &links, path, |_, _| {});
+    count(tables, ends, &links, path, |_, _| {});
     Some(path)
 }
 
@@ -115,13 +115,13 @@ pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> 
 #[inline(always)]
 fn is_available<F: Forwarding>(
     tables: &F,
-    course: &Course,
+    ends: &PathEnds,
     links: &IntervalTable<'_, F>,
     tolerance: u32,
     path: u32,
 ) -> bool {
-    let mut walk = Walk::new(tables, course, path);
-    for _ in 0..MOST_LINKS {
+    let mut walk = Walk::new(tables, ends, path);
+    for _ in 0..MAX_LINKS {
         let Some(port) = walk.next() else { break };
         if links.value(port) >= tolerance.min(MARKED) {
             return false;
@@ -134,13 +134,13 @@ fn is_available<F: Forwarding>(
 #[inline(always)]
 pub(super) fn count<F: Forwarding>(
     tables: &F,
-    course: &Course,
+    ends: &PathEnds,
     links: &IntervalTable<'_, F>,
     path: u32,
     mut counted: impl FnMut(u32, u32),
 ) {
-    let mut walk = Walk::new(tables, course, path);
-    for _ in 0..MOST_LINKS {
+    let mut walk = Walk::new(tables, ends, path);
+    for _ in 0..MAX_LINKS {
         let Some(port) = walk.next() else { break };
         counted(port, links.count(port));
     }

@@ -1,10 +1,10 @@
 //! A switch's memory, and its tables per interval.
 
-use super::regions::{ARRIVED, LINKS, Region, SEEN, WAYS, single};
+use super::regions::{ARRIVED, LINKS, Region, SEEN, UPLINKS, single};
 use crate::packed::packed;
 use crate::routes::SwitchConfig;
 #[cfg(not(target_arch = "bpf"))]
-use crate::scheme::counter::Seen;
+use crate::scheme::counter::CounterSource;
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::layout::Size;
 use crate::scheme::list::Scheme;
@@ -23,7 +23,7 @@ pub(super) fn first(switch: &SwitchConfig) -> Option<u32> {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-pub(super) fn read(seen: &Seen<'_>, place: u32) -> u64 {
+pub(super) fn read(seen: &CounterSource<'_>, place: u32) -> u64 {
     first(seen.switch).map_or(0, |first| seen.word(first + place))
 }
 
@@ -59,8 +59,8 @@ impl<'a, F: Forwarding> Memory<'a, F> {
     }
 
     #[inline(always)]
-    pub(super) fn way(&self, way: u32) -> Option<u32> {
-        (self.load(WAYS.place(way))? as u32).checked_sub(1)
+    pub(super) fn uplink(&self, uplink: u32) -> Option<u32> {
+        (self.load(UPLINKS.place(uplink))? as u32).checked_sub(1)
     }
 
     #[inline(always)]
@@ -154,9 +154,9 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
     pub(super) fn count(&self, key: u32) -> u32 {
         let Some(entry) = self.entry(key) else { return 0 };
         let known = entry.value.unwrap_or(0);
-        let next = if known & MOST == MOST { known } else { known + 1 };
+        let next = if known & MAX_COUNT == MAX_COUNT { known } else { known + 1 };
         entry.set(next);
-        next & MOST
+        next & MAX_COUNT
     }
 
     /// Excludes a link; its count is kept.
@@ -193,4 +193,4 @@ const KNOWN: u64 = 1 << 32;
 /// Set beside the count of an excluded link: the paper's infinity.
 pub(super) const MARKED: u32 = 0x8000;
 /// The maximum count of a table.
-pub(super) const MOST: u32 = MARKED - 1;
+pub(super) const MAX_COUNT: u32 = MARKED - 1;

@@ -8,9 +8,9 @@ pub(super) mod single {
     /// The pause after which a flow returns to the base, in ps.
     pub(crate) const TIMEOUT_PS: u32 = 2;
     /// Maximum number of elephants of a source switch.
-    pub(crate) const HOT: u32 = 3;
+    pub(crate) const MAX_ELEPHANTS: u32 = 3;
     /// Whether notifications are piggybacked.
-    pub(crate) const RIDE: u32 = 4;
+    pub(crate) const PIGGYBACK: u32 = 4;
     /// 1 to [`INTERVALS`](super::super::memory::INTERVALS); 0 before the first.
     pub(crate) const INTERVAL: u32 = 5;
     pub(crate) const END_PS: u32 = 6;
@@ -63,10 +63,10 @@ impl Region {
 }
 
 const SINGLE: Region = Region::first(single::COUNT);
-/// The port of each way up, plus 1; way 0 does not exist.
-pub(super) const WAYS: Region = Region::after(SINGLE, 256);
+/// The port of each uplink, plus 1; uplink 0 does not exist.
+pub(super) const UPLINKS: Region = Region::after(SINGLE, 256);
 /// Elephants by link, of this and the last interval.
-pub(super) const LINKS: Region = Region::after(WAYS, 2 * 1_024);
+pub(super) const LINKS: Region = Region::after(UPLINKS, 2 * 1_024);
 /// Elephants that pass or arrive.
 pub(super) const SEEN: Region = Region::after(LINKS, 2_048);
 /// Number of flows of this interval by frame count, in powers of two.
@@ -77,13 +77,13 @@ pub(super) const SKETCH: Region = Region::after(FLOWS, HASHES * ENTRIES);
 /// Elephants that arrive, by link.
 pub(super) const ARRIVED: Region = Region::after(SKETCH, 1_024);
 /// Highly utilised links of this and the last interval: their number, then the links.
-pub(super) const HIGH: Region = Region::after(ARRIVED, 2 * (1 + MOST_HIGH));
+pub(super) const HIGH: Region = Region::after(ARRIVED, 2 * (1 + MAX_HIGH));
 /// Bottlenecks of this and the last interval, of two words each.
-pub(super) const BOTTLENECKS: Region = Region::after(HIGH, 2 * 2 * MOST_BOTTLENECKS);
+pub(super) const BOTTLENECKS: Region = Region::after(HIGH, 2 * 2 * MAX_BOTTLENECKS);
 const END: Region = Region::after(BOTTLENECKS, 0);
 
-pub(super) const MOST_HIGH: u32 = 64;
-pub(super) const MOST_BOTTLENECKS: u32 = 128;
+pub(super) const MAX_HIGH: u32 = 64;
+pub(super) const MAX_BOTTLENECKS: u32 = 128;
 
 /// Words of a switch, without the base's.
 pub(crate) const WORDS: u32 = END.first;

@@ -72,7 +72,7 @@ pub(super) fn is_large<F: Forwarding>(memory: &Memory<'_, F>, count: u64) -> boo
 pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<bool> {
     let word = memory.word(single::ELEPHANTS)?;
     let known = of_interval(word.load(), interval);
-    let admits = known < memory.load(single::HOT)?;
+    let admits = known < memory.load(single::MAX_ELEPHANTS)?;
     if admits {
         word.store(Count { count: known + 1, interval }.pack());
     }
@@ -84,7 +84,7 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
 //= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
-    let (over, hot) = (before(interval), memory.load(single::HOT)?);
+    let (over, hot) = (before(interval), memory.load(single::MAX_ELEPHANTS)?);
     // A flow has reached all classes below its own, so that counts fall with the class.
     let reached = |class: u32| Some(of_interval(memory.load(CLASSES.place(class - 1))?, over));
     let mut class = 1;

@@ -1,7 +1,7 @@
 //! The source switch: detects elephants, and reroutes notified ones (Reunion §3.2, §3.3, §3.6).
 
 use super::between::behind;
-use super::here::Here;
+use super::hop::Hop;
 use super::links::{self, pinned};
 use super::memory::{Memory, before};
 use super::regions::single;
@@ -9,16 +9,16 @@ use super::{destination, flows, sketch};
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::note::ReunionNote;
-use crate::scheme::path::{self, Course};
+use crate::scheme::path::{self, PathEnds};
 use crate::word::Word;
 
 /// Reroutes a flow that was notified in the last interval, if a path is available (Algorithm 2).
 //= docs/specs/reunion.md#REU-15 rerouting
 #[inline(always)]
-pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> Option<()> {
-    let Here { tables, trail, ref memory, ref course, .. } = *here;
+pub(super) fn reroute<F: Forwarding>(hop: &Hop<'_, F>, frame: &mut Frame) -> Option<()> {
+    let Hop { tables, trail, ref memory, ref ends, .. } = *hop;
     let interval = memory.interval()?;
-    let Some(known) = flows::find(memory, trail.flow(), course.t_ps) else { return Some(()) };
+    let Some(known) = flows::find(memory, trail.flow(), ends.t_ps) else { return Some(()) };
     //= docs/specs/reunion.md#REU-8 the fallback
     if known.has_paused(memory.load(single::TIMEOUT_PS)?) {
         known.give(0);
@@ -29,7 +29,7 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
         return Some(());
     }
     if notified == before(interval) {
-        if let Some(path) = links::find(tables, frame, course) {
+        if let Some(path) = links::find(tables, frame, ends) {
             known.moves(interval, path);
             memory.word(single::REROUTED)?.add(1);
             return Some(());
@@ -42,16 +42,16 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
 
 /// Counts a frame to another leaf; if its flow has a path, notes that and returns its port.
 #[inline(always)]
-pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
-    let Here { tables, trail, ref memory, ref course, .. } = *here;
+pub(super) fn prepare<F: Forwarding>(hop: &Hop<'_, F>, frame: &Frame) -> Option<Option<u32>> {
+    let Hop { tables, trail, ref memory, ref ends, .. } = *hop;
     let interval = memory.interval()?;
     if frame.control {
         return Some(None);
     }
-    let known = count(here, trail.flow(), interval)?;
+    let known = count(hop, trail.flow(), interval)?;
     let Some(known) = known.filter(|known| known.path() != 0) else { return Some(None) };
-    let group = tables.group(frame.time_ps, frame.switch, course.host)?;
-    let pinned = pinned(memory, tables, &group, path::way(known.path(), 0));
+    let group = tables.group(frame.time_ps, frame.switch, ends.host)?;
+    let pinned = pinned(memory, tables, &group, path::uplink(known.path(), 0));
     match pinned {
         Some(_) => trail.note.store(ReunionNote::data(known.path(), false).beside(trail.note.load())),
         None => known.give(0),
@@ -61,29 +61,29 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
 
 /// The note of a frame behind this port, on the path that it has noted, if any.
 #[inline(always)]
-pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<ReunionNote> {
-    let Here { tables, trail, ref memory, ref course, .. } = *here;
+pub(super) fn settle<F: Forwarding>(hop: &Hop<'_, F>, frame: &Frame, port: u32) -> Option<ReunionNote> {
+    let Hop { tables, trail, ref memory, ref ends, .. } = *hop;
     let interval = memory.interval()?;
     if frame.control {
-        let own = here.note();
-        let ridden = || destination::ride(tables, memory, interval, course.target).unwrap_or_default();
+        let own = hop.note();
+        let ridden = || destination::piggyback(tables, memory, interval, ends.target).unwrap_or_default();
         return Some(if own.notified().is_some() { own } else { ridden() });
     }
-    let path = path::with_way(here.note().path, 0, tables.way(port)?);
-    let elephant = flows::find(memory, trail.flow(), course.t_ps).filter(|known| known.is_elephant(interval));
+    let path = path::with_uplink(hop.note().path, 0, tables.uplink(port)?);
+    let elephant = flows::find(memory, trail.flow(), ends.t_ps).filter(|known| known.is_elephant(interval));
     let note = ReunionNote::data(path, elephant.is_some());
     Some(match elephant {
-        Some(known) => collides(here, &known, interval, path, note, port),
+        Some(known) => collides(hop, &known, interval, path, note, port),
         None => note,
     })
 }
 
 /// Counts a frame of a flow, and returns its entry; `None` if it is no elephant.
 #[inline(always)]
-fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Option<Option<flows::Known<'a, F::Word>>> {
-    let Here { ref memory, ref course, .. } = *here;
+fn count<'a, F: Forwarding>(hop: &Hop<'a, F>, flow: u64, interval: u64) -> Option<Option<flows::Entry<'a, F::Word>>> {
+    let Hop { ref memory, ref ends, .. } = *hop;
     let frames = sketch::count(memory, flow, interval)?;
-    let known = flows::find(memory, flow, course.t_ps);
+    let known = flows::find(memory, flow, ends.t_ps);
     if known.as_ref().is_some_and(|known| known.is_elephant(interval)) {
         return Some(known);
     }
@@ -91,7 +91,7 @@ fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Opt
         return Some(known);
     }
     let timeout_ps = memory.load(single::TIMEOUT_PS)?;
-    let known = known.or_else(|| flows::enter(memory, flow, course.t_ps, timeout_ps));
+    let known = known.or_else(|| flows::enter(memory, flow, ends.t_ps, timeout_ps));
     if let Some(known) = &known {
         // Without a path yet.
         known.counts(interval, 0);
@@ -104,17 +104,17 @@ fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Opt
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
 fn collides<F: Forwarding>(
-    here: &Here<'_, F>,
-    known: &flows::Known<'_, F::Word>,
+    hop: &Hop<'_, F>,
+    known: &flows::Entry<'_, F::Word>,
     interval: u64,
     path: u32,
     note: ReunionNote,
     port: u32,
 ) -> ReunionNote {
-    let Here { tables, ref memory, ref course, .. } = *here;
+    let Hop { tables, ref memory, ref ends, .. } = *hop;
     let table = memory.links(interval);
     if known.counts(interval, path) {
-        links::count(tables, course, &table, path, |_, _| {});
+        links::count(tables, ends, &table, path, |_, _| {});
     }
     behind(memory, &table, port, note)
 }
@@ -122,8 +122,8 @@ fn collides<F: Forwarding>(
 /// Processes a notification: excludes its links now, and moves its flow after the interval.
 //= docs/specs/reunion.md#REU-14 notifications
 #[inline(always)]
-pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
-    let Here { tables, source, ref memory, course: Course { t_ps, .. }, .. } = *here;
+pub(super) fn notified<F: Forwarding>(hop: &Hop<'_, F>, note: ReunionNote) -> Option<()> {
+    let Hop { tables, source, ref memory, ends: PathEnds { t_ps, .. }, .. } = *hop;
     let (place, low) = note.notified()?;
     let interval = memory.interval()?;
     let links = memory.links(interval);

@@ -73,7 +73,7 @@ fn colliding_elephants_are_separated() {
 #[test]
 fn notifications_are_piggybacked_on_replies() {
     //= docs/specs/reunion.md#REU-18 piggybacked notifications
-    let mut collision = Collision::new(Scheme::Reunion, Settings { ride: true, ..SETTINGS });
+    let mut collision = Collision::new(Scheme::Reunion, Settings { piggyback: true, ..SETTINGS });
     let [first, second] = collision.run(8 * INTERVAL_PS, true);
     assert_eq!(first.len() + second.len(), 3, "{first:?}, {second:?}");
     assert_eq!(poll(&collision.fabric, 3), None);
@@ -82,9 +82,9 @@ fn notifications_are_piggybacked_on_replies() {
 #[test]
 fn elephants_are_separated_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
-        for ride in [false, true] {
-            let mut collision = Collision::new(scheme, Settings { ride, ..SETTINGS });
-            let [first, second] = collision.run(10 * INTERVAL_PS, ride);
+        for piggyback in [false, true] {
+            let mut collision = Collision::new(scheme, Settings { piggyback, ..SETTINGS });
+            let [first, second] = collision.run(10 * INTERVAL_PS, piggyback);
             assert_ne!(first.last(), second.last(), "{scheme}");
         }
     }
@@ -172,8 +172,8 @@ fn a_link_is_highly_utilised_above_the_tolerance() {
         let interval = enter(&memory, 1).unwrap();
         let elephant = |flow: u32, src: u32, dst: u32, spine: u32| {
             fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: flow, label: 0 }, &NONE);
-            let here = fabric.here(1, 3, dst);
-            destination::arrive(&here, ReunionNote::data(spine + 1, true).further()).unwrap();
+            let hop = fabric.here(1, 3, dst);
+            destination::arrive(&hop, ReunionNote::data(spine + 1, true).further()).unwrap();
         };
         // One flow over spine 0; two over spine 1, each with several frames.
         (0..5).for_each(|_| elephant(1, 0, 12, 0));
@@ -210,7 +210,7 @@ fn links_that_share_a_slot_are_all_reported() {
     for (link, flow) in links.into_iter().chain([131]).zip((2..).step_by(2)) {
         destination::record(&memory, 1, link, flow, 1).unwrap();
     }
-    let read = (0..regions::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
+    let read = (0..regions::MAX_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
     let notified: Vec<_> = read.map(|entry| (entry.link, entry.flow & !1)).collect();
     assert_eq!(notified, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, except of a fifth");
 }
@@ -264,8 +264,8 @@ fn a_rerouted_flow_is_notified_again_from_the_next_interval() {
 }
 
 /// Returns the destinations of a switch's notification frames after collisions on two links.
-fn notified_after_collisions(ride: bool) -> Vec<u32> {
-    let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
+fn notified_after_collisions(piggyback: bool) -> Vec<u32> {
+    let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { piggyback, ..SETTINGS });
     let memory = fabric.memory(3);
     enter(&memory, 1).unwrap();
     for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {

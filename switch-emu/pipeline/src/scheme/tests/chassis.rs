@@ -16,7 +16,8 @@ use crate::process::find;
 use crate::queue::PortQueues;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::scheme::{
-    Forwarding, Groups, InMemory, PortWord, Scheme, Size, State, Waiting, conweave, port_words, recall, reunion,
+    Forwarding, Groups, InMemory, PortWord, QueueState, Scheme, Size, State, conweave, port_words, reunion,
+    route_by_trail,
 };
 use crate::trail::Trail;
 use crate::{Cause, Stages, Tables, View, cross};
@@ -29,7 +30,7 @@ pub(crate) const BASE_RTT_PS: u64 = 4 * US;
 /// The last byte of the machine's address.
 pub(crate) const MACHINE: u8 = 254;
 pub(crate) const SETTINGS: reunion::Settings =
-    reunion::Settings { interval_ps: 1_000 * US, tolerance: 1, timeout_ps: 500 * US, ride: false };
+    reunion::Settings { interval_ps: 1_000 * US, tolerance: 1, timeout_ps: 500 * US, piggyback: false };
 
 /// A data frame.
 pub(crate) const FRAME: Frame = Frame {
@@ -160,10 +161,10 @@ impl Chassis {
     ) {
         let leaves = self.leaves;
         let own = || (0..).zip(ends).filter(|(_, end)| end.0 == switch);
-        let ways: Vec<u32> = own().filter(|(_, end)| end.1 > switch).map(|(port, _)| port).collect();
+        let up: Vec<u32> = own().filter(|(_, end)| end.1 > switch).map(|(port, _)| port).collect();
         for (tag, (port, end)) in (0..).zip(own()) {
-            let way = ways.iter().position(|way| *way == port).map_or(0, |way| way as u8 + 1);
-            self.words[port_words(port) as usize].set(PortWord { tag, far_end: end.1 + 1, way }.pack());
+            let uplink = up.iter().position(|uplink| *uplink == port).map_or(0, |uplink| uplink as u8 + 1);
+            self.words[port_words(port) as usize].set(PortWord { tag, far_end: end.1 + 1, uplink }.pack());
             self.words[port_words(port) as usize + 2].set(u64::from(port ^ 1) + 1);
         }
         let uplinks = ends.iter().filter(|end| end.0 == 0 && end.1 > 0).count() as u32;
@@ -171,13 +172,13 @@ impl Chassis {
         self.words.resize((memory + scheme.words(&size)) as usize, Cell::new(0));
         if let Some(base) = scheme.reunion_base() {
             let first = memory + base.words(&size);
-            settings.words(&ways).for_each(|(at, word)| self.words[(first + at) as usize].set(word));
+            settings.words(&up).for_each(|(at, word)| self.words[(first + at) as usize].set(word));
         }
         let rtts_ps = vec![BASE_RTT_PS; leaves as usize];
-        self.states.push(RefCell::new(State::new(conweave::Settings::default(), ways, rtts_ps)));
+        self.states.push(RefCell::new(State::new(conweave::Settings::default(), up, rtts_ps)));
         self.switches.push(SwitchConfig {
             memory,
-            remembers: u32::from(scheme.remembers()),
+            uses_trail: u32::from(scheme.uses_trail()),
             hosts: port_words(self.ports.len() as u32),
             leaf: if switch < leaves { switch } else { u32::MAX },
             leaves,
@@ -217,7 +218,7 @@ impl Chassis {
     /// Passes a frame through a port, which fills its queue.
     pub(crate) fn fill(&self, port: u32, mut frame: Frame) {
         let (queues, counters) = (&self.queues[port as usize], &self.counters[port as usize]);
-        self.ports[port as usize].cross(&mut frame, u64::MAX, queues, counters, |_, _| {}).unwrap();
+        self.ports[port as usize].transmit(&mut frame, u64::MAX, queues, counters, |_, _| {}).unwrap();
     }
 
     /// Starts the trail of a frame of this flow at a host, in the direction of the data or the
@@ -229,7 +230,7 @@ impl Chassis {
 
     /// Returns the number of a port among the uplinks of its switch, starting at 1.
     pub(crate) fn uplink(&self, port: u32) -> u32 {
-        View::of(self).unwrap().way(port).unwrap()
+        View::of(self).unwrap().uplink(port).unwrap()
     }
 
     /// Returns the port from one switch to another.
@@ -252,7 +253,7 @@ impl Chassis {
     pub(crate) fn cross(&self, mut frame: Frame, host: u32) -> Result<FramePath, Cause> {
         let mut spine = None;
         loop {
-            let port = recall(self, &mut frame, host)?;
+            let port = route_by_trail(self, &mut frame, host)?;
             match self.far_end(port) {
                 None => return Ok(FramePath { spine, note: self.trail.note.get(), detour: frame.detour }),
                 Some(next) => frame.switch = next,
@@ -349,8 +350,8 @@ impl Forwarding for Chassis {
     fn state(&self, switch: u32) -> Option<&RefCell<State>> {
         Tables::state(self, switch)
     }
-    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
-        let waiting = View::of(self)?.waiting(port, t_ps)?;
-        Some(Waiting { bytes: waiting.bytes + self.waiting[port as usize].get(), ..waiting })
+    fn queue_state(&self, port: u32, t_ps: u64) -> Option<QueueState> {
+        let waiting = View::of(self)?.queue_state(port, t_ps)?;
+        Some(QueueState { bytes: waiting.bytes + self.waiting[port as usize].get(), ..waiting })
     }
 }

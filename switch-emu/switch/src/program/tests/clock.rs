@@ -2,7 +2,7 @@
 
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, LinkChange, LinkState};
-use spray_pipeline::deployment::{Attachment, Ticket};
+use spray_pipeline::deployment::{Attachment, DelayHeader};
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::shim::SHIM_BYTES;
 
@@ -22,7 +22,7 @@ fn due_ps(program: &SwitchProgram) -> Option<u64> {
     // No socket receives it.
     assert_ne!(output.return_value, XDP_REDIRECT);
     let is_held = output.data.map_or(0, |data| data.len()) > frame.len() - SHIM_BYTES;
-    is_held.then(|| Ticket::read(&out).expect("bytes").0.due_ps)
+    is_held.then(|| DelayHeader::read(&out).expect("bytes").0.due_ps)
 }
 
 //= docs/specs/switch.md#SW-31 one clock
@@ -32,8 +32,9 @@ fn frames_are_due_and_links_change_by_the_clock_of_the_process() {
         return;
     }
     let (clock, fabric) = (KernelClock::new().expect("root"), fabric());
-    let mut program = SwitchProgram::load_standing(&ChassisSpec::whole(&fabric), &clock, &[], None).expect("root");
-    let here = Attachment { switch: 0, own: NO_PORT, holder: 0, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
+    let mut program = SwitchProgram::load_deployed(&ChassisSpec::whole(&fabric), &clock, &[], None).expect("root");
+    let here =
+        Attachment { switch: 0, host_link: NO_PORT, socket: 0, external: 0, undelayed: 0, learns: 0, mac: [0; 8] };
     program.maps.put("attachments", &LOOPBACK.to_ne_bytes(), pod_bytes(&here)).expect("a map");
     let way_ps = 3 * (Spec::DATA.len() * PS_PER_BYTE + LATENCY_PS);
     let before_ps = clock.now_ps();

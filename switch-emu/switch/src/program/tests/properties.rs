@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use spray_fabric::{
-    ChassisSpec, Fabric, FlowHash, HashFields, HashFunction, LinkState, PortCounters, PortSamples, Scale, Scheme,
+    BinScale, ChassisSpec, Fabric, FlowHash, HashFields, HashFunction, LinkState, PortCounters, PortSamples, Scheme,
     Switching, reunion,
 };
 use spray_pipeline::Verdict;
@@ -164,7 +164,7 @@ fn kernel_and_memory_hash_alike() {
 /// uplinks, and all verdicts.
 fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let bins = Scale::new(START_PS, 1_000_000, 200_000_000, 1, usize::MAX);
+    let bins = BinScale::new(START_PS, 1_000_000, 200_000_000, 1, usize::MAX);
     let spec = ChassisSpec { bins, ..ChassisSpec::whole(&fabric) };
     let scheme = fabric.switching.scheme(0);
     kernel.configure(&spec).expect("a fabric of the same shape");

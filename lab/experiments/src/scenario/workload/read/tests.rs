@@ -5,11 +5,11 @@ use spray_core::path::BalancerKind;
 
 use super::*;
 use crate::scenario::Scenario;
-use crate::workload::Own;
+use crate::workload::Overrides;
 
 fn parse(topology: &str, workload: &str) -> Result<Scenario, Error> {
     let text =
-        format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"partner-after-partner\"\n{workload}\n");
+        format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"closed-after-closed\"\n{workload}\n");
     Scenario::parse(Path::new("x.toml"), &text)
 }
 
@@ -18,7 +18,7 @@ const LEAVES: &str = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_l
 #[test]
 fn partner_workloads_are_read_with_their_defaults() {
     let of = |workload: &str| match parse(LEAVES, workload).unwrap().workloads.remove(0).pattern {
-        Pattern::PartnerAfterPartner(partners) => partners,
+        Pattern::ClosedLoop(partners) => partners,
         other => panic!("{other:?}"),
     };
     let plain = Partners {
@@ -87,7 +87,7 @@ fn one_workload_or_several_are_read() {
     else {
         panic!("{reduce:?}")
     };
-    assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
+    assert_eq!((reduce.drawn, reduce.own), (Some(4), Overrides { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
     // Named hosts precede drawn ones.
     assert_eq!(incast.hosts, Some(vec![7, 4, 5, 6]));
     assert_eq!((incast.parts[0].name.as_str(), incast.parts[0].ppm), ("new", 500_000));
@@ -145,7 +145,11 @@ fn errors_in_workloads_have_a_position_and_the_allowed_values() {
         ("[workload]\nkind = \"all-reduce\"\nbytes = 7".into(), "bytes", "at least a byte of each"),
         ("[workload]\nkind = \"all-gather\"\nalgorithm = \"tree\"\nbytes = 80".into(), "algorithm", "`tree` sums up"),
         ("[workload]\nkind = \"fsdp\"\nmodel = \"llama-7b\"".into(), "[workload]", "8 hosts are in 8 groups"),
-        ("[workload]\nkind = \"all-to-all\"\nbytes = 8\nopen = 2\nrounds = 3".into(), "open", "one of the two"),
+        (
+            "[workload]\nkind = \"all-to-all\"\nbytes = 8\nconcurrent_messages = 2\nrounds = 3".into(),
+            "concurrent_messages",
+            "one of the two",
+        ),
         (
             "[workload]\nkind = \"flows\"\ndraw_hosts = 2\nflow = [{src = \"h0\", dst = \"h1\", bytes = 1}]".into(),
             "draw_hosts",

@@ -108,8 +108,8 @@ impl Destination {
             }
             if self.held.is_empty() {
                 self.resume_ps = Some(match self.old_ps {
-                    Some((sent_ps, came_ps)) => {
-                        came_ps + self.tail_ps.saturating_sub(sent_ps) + self.settings.resume_extra_ps
+                    Some((sent_ps, arrived_ps)) => {
+                        arrived_ps + self.tail_ps.saturating_sub(sent_ps) + self.settings.resume_extra_ps
                     }
                     None => now_ps + self.settings.resume_default_ps + self.settings.resume_extra_ps,
                 });

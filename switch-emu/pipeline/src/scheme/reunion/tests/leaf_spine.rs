@@ -8,13 +8,13 @@ use crate::frame::Frame;
 use crate::scheme::choose::choose_by;
 use crate::scheme::note::ReunionNote;
 use crate::scheme::notice::Notice;
-use crate::scheme::path::Course;
+use crate::scheme::path::PathEnds;
 use crate::scheme::reunion::links;
 use crate::scheme::reunion::memory::Memory;
 use crate::scheme::reunion::regions::single;
-use crate::scheme::reunion::{Here, poll};
+use crate::scheme::reunion::{Hop, poll};
 use crate::scheme::tests::chassis::{Chassis, FRAME, FramePath, SETTINGS};
-use crate::scheme::{Arrival, Counted, Scheme};
+use crate::scheme::{Arrival, Scheme, SchemeCounters};
 use crate::trail::Trail;
 
 /// Fields of frames without a packet.
@@ -39,14 +39,14 @@ impl Chassis {
     }
 
     /// Returns the frame of the trail at a switch, with the destination `host`.
-    pub(super) fn here(&self, t_ps: u64, switch: u32, host: u32) -> Here<'_, Self> {
-        Here::new(self, &self.switches[switch as usize], &Frame { time_ps: t_ps, switch, ..PLAIN }, host).unwrap()
+    pub(super) fn here(&self, t_ps: u64, switch: u32, host: u32) -> Hop<'_, Self> {
+        Hop::new(self, &self.switches[switch as usize], &Frame { time_ps: t_ps, switch, ..PLAIN }, host).unwrap()
     }
 
     /// Returns the counters of a switch.
-    pub(super) fn counts(&self, switch: u32) -> Counted {
+    pub(super) fn counts(&self, switch: u32) -> SchemeCounters {
         let switch = &self.switches[switch as usize];
-        Counted::of([(switch, None)].into_iter(), &|word| self.words[word as usize].get())
+        SchemeCounters::of([(switch, None)].into_iter(), &|word| self.words[word as usize].get())
     }
 
     /// Returns the path that switch 0 finds in its second interval for this flow to host 12.
@@ -54,7 +54,7 @@ impl Chassis {
         self.memory(0).word(single::INTERVAL).unwrap().set(2);
         self.trail.begin(0, false, &Key { addresses: 0, ports: flow, label: 0 }, &NONE);
         let mut frame = Frame { time_ps: 1, ..PLAIN };
-        links::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 })
+        links::find(self, &mut frame, &PathEnds { t_ps: 1, from: 0, host: 12, target: 3 })
     }
 
     /// Sends a frame of data or a reply; returns its spine and its final note.

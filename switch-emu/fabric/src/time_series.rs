@@ -1,25 +1,25 @@
 //! Time series in bins of equal length.
 
-use spray_pipeline::bins::{Bin, Cells, Scale};
+use spray_pipeline::bins::{Bin, BinScale, Cells};
 use spray_pipeline::word::Word;
 
-/// Time series of a port while it counts: at most 86,072 bytes, see [`Scale::new`].
+/// Time series of a port while it counts: at most 86,072 bytes, see [`BinScale::new`].
 #[derive(Debug)]
 pub struct PortBins<W> {
-    scale: Scale,
+    scale: BinScale,
     cells: Vec<Bin<W>>,
 }
 
 impl<W: Word + Default> PortBins<W> {
     /// Creates all cells, for counting from several threads.
-    pub fn new(scale: Scale) -> Self {
+    pub fn new(scale: BinScale) -> Self {
         let mut bins = Self::empty(scale);
         bins.grow(scale.cells());
         bins
     }
 
     /// Creates no cells; [`PortBins::reach`] adds them.
-    pub fn empty(scale: Scale) -> Self {
+    pub fn empty(scale: BinScale) -> Self {
         Self { scale, cells: Vec::new() }
     }
 
@@ -45,7 +45,7 @@ impl<W: Word + Default> PortBins<W> {
 impl<W: Word> Cells for PortBins<W> {
     type Word = W;
 
-    fn scale(&self) -> &Scale {
+    fn scale(&self) -> &BinScale {
         &self.scale
     }
 
@@ -69,7 +69,7 @@ pub struct PortSamples {
 
 impl PortSamples {
     /// Creates the series of a port from its cells, in a run that ends at `end_ps`.
-    pub fn of(port: usize, scale: &Scale, counted: impl Iterator<Item = Bin>, end_ps: u64) -> Self {
+    pub fn of(port: usize, scale: &BinScale, counted: impl Iterator<Item = Bin>, end_ps: u64) -> Self {
         let (bin_ps, before, bins) = even(scale, counted, end_ps, Bin::add, |bin| *bin == Bin::default());
         Self { port, bin_ps, before, bins }
     }
@@ -88,14 +88,14 @@ impl PortSamples {
 
 /// Delivered payload while it is counted: 12,296 bytes.
 #[derive(Debug)]
-pub struct Arrivals<W> {
-    scale: Scale,
+pub struct DeliverySeries<W> {
+    scale: BinScale,
     bytes: Vec<W>,
 }
 
-impl<W: Word + Default> Arrivals<W> {
+impl<W: Word + Default> DeliverySeries<W> {
     /// Creates empty cells.
-    pub fn new(scale: Scale) -> Self {
+    pub fn new(scale: BinScale) -> Self {
         Self { scale, bytes: (0..scale.cells()).map(|_| W::default()).collect() }
     }
 
@@ -115,7 +115,7 @@ impl<W: Word + Default> Arrivals<W> {
 }
 
 /// Returns the end of each bin in ps, from time 0, with the bytes delivered by then.
-pub fn delivered(scale: &Scale, counted: impl Iterator<Item = u64>, end_ps: u64) -> Vec<(u64, u64)> {
+pub fn delivered(scale: &BinScale, counted: impl Iterator<Item = u64>, end_ps: u64) -> Vec<(u64, u64)> {
     if !scale.is_on() {
         return Vec::new();
     }
@@ -135,7 +135,7 @@ fn so_far(bin_ps: u64, before: u64, bins: impl Iterator<Item = u64>) -> impl Ite
 /// Merges cells into bins of the length in use at the end of the run. Returns their length, the
 /// counts before time 0, and the bins up to the end or to the last non-empty one.
 fn even<T: Clone + Default>(
-    scale: &Scale,
+    scale: &BinScale,
     cells: impl Iterator<Item = T>,
     end_ps: u64,
     add: impl Fn(&mut T, &T),
@@ -162,16 +162,16 @@ fn even<T: Clone + Default>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spray_pipeline::bins::Crossing;
+    use spray_pipeline::bins::Transit;
     use std::cell::Cell;
 
-    /// Returns 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
-    fn scale() -> Scale {
-        Scale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
+    /// 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
+    fn scale() -> BinScale {
+        BinScale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
     }
 
-    fn arrivals(ns: &[(u64, u64)]) -> Arrivals<Cell<u64>> {
-        let arrivals = Arrivals::new(scale());
+    fn arrivals(ns: &[(u64, u64)]) -> DeliverySeries<Cell<u64>> {
+        let arrivals = DeliverySeries::new(scale());
         ns.iter().for_each(|(ns, bytes)| arrivals.add(ns * 1_000, *bytes));
         arrivals
     }
@@ -195,10 +195,10 @@ mod tests {
     #[test]
     fn bytes_that_leave_before_the_start_or_after_the_end_are_included() {
         let mut bins = PortBins::<Cell<u64>>::empty(scale());
-        for (came_ps, left_ps, bytes) in [(1_000, 4_000, 3), (6_000, 7_500, 5), (20_000, 28_000, 7)] {
-            let crossing = Crossing { left_ps, waiting: bytes, bytes, ..Crossing::at(came_ps) };
-            bins.reach(left_ps);
-            bins.crossed(&crossing);
+        for (arrived_ps, departed_ps, bytes) in [(1_000, 4_000, 3), (6_000, 7_500, 5), (20_000, 28_000, 7)] {
+            let transit = Transit { departed_ps, waiting: bytes, bytes, ..Transit::at(arrived_ps) };
+            bins.reach(departed_ps);
+            bins.record(&transit);
         }
         let samples = bins.samples(4, 20_500);
         assert_eq!((samples.port, samples.bin_ps, samples.before.sent_bytes), (4, 1_000, 3));

@@ -6,13 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use spray_core::flow::{ReceiverStats, SenderStats};
-use spray_fabric::{Due, FlowOutcome, FlowSpec, Start, Starts, first_flows, share_out};
+use spray_fabric::{Action, FlowOutcome, FlowScheduler, FlowSpec, Start, first_flows, share_out};
 
 use super::TestbedSpec;
 
 /// The flows of a run and their results. Hosts report virtual times; outcomes are in scenario time.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Flows {
     flows: Vec<FlowSpec>,
     pub payloads: Vec<Bytes>,
     /// The first flow of each flow's connection, and all flows of a connection by its first one.
@@ -25,7 +25,7 @@ pub(super) struct Plan {
 
 #[derive(Debug, Default)]
 struct State {
-    starts: Starts,
+    starts: FlowScheduler,
     /// Future signals: (time, trigger).
     signals: BinaryHeap<Reverse<(u64, usize)>>,
     /// By host the flows that it has to start: (time, flow).
@@ -51,14 +51,14 @@ pub(super) struct Completion {
     pub over: bool,
 }
 
-impl Plan {
+impl Flows {
     pub fn new(spec: &TestbedSpec<'_>, lead_in_ps: u64) -> Self {
         let flows = spec.flows.to_vec();
         let first = first_flows(flows.iter().map(|flow| flow.connection));
         let mut series = vec![Vec::new(); flows.len()];
         first.iter().enumerate().for_each(|(flow, first)| series[*first].push(flow));
         let state = State {
-            starts: Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), spec.triggers),
+            starts: FlowScheduler::new(flows.iter().map(|flow| (flow.start, flow.connection)), spec.triggers),
             due: vec![Vec::new(); spec.fabric.network.hosts.len()],
             outcomes: vec![FlowOutcome::default(); flows.len()],
             is_due: vec![false; flows.len()],
@@ -175,12 +175,12 @@ impl Plan {
         self.follow(state, follows);
     }
 
-    fn follow(&self, state: &mut State, follows: Vec<(u64, Due)>) {
+    fn follow(&self, state: &mut State, follows: Vec<(u64, Action)>) {
         for (at_ps, due) in follows {
             match due {
-                Due::Signal(trigger) => state.signals.push(Reverse((at_ps, trigger))),
-                Due::Flow(flow) if state.failed[self.first[flow]] => {}
-                Due::Flow(flow) => {
+                Action::SignalTrigger(trigger) => state.signals.push(Reverse((at_ps, trigger))),
+                Action::StartFlow(flow) if state.failed[self.first[flow]] => {}
+                Action::StartFlow(flow) => {
                     state.started += 1;
                     state.is_due[flow] = true;
                     state.due[self.flows[flow].src].push((at_ps.saturating_add(self.lead_in_ps), flow));

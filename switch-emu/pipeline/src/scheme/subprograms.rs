@@ -4,13 +4,13 @@ use crate::frame::Frame;
 use crate::routes::Group;
 
 /// The calls, plain functions for [`InMemory`](super::InMemory).
-pub trait Calls {
-    /// Runs [`part`](super::part).
-    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32;
+pub trait Subprograms {
+    /// Runs [`step`](super::step).
+    fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32;
     /// Runs [`least`](super::least()).
-    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32;
+    fn least(&self, group: &Group, t_ps: u64, query: &LoadQuery) -> u32;
     /// Runs [`score`](super::score).
-    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64;
+    fn score(&self, member: u32, t_ps: u64, query: &LoadQuery, place: u32) -> u64;
     /// Runs [`look_up`](super::reunion::look_up).
     fn look_up(&self, first: u32, words: u32, head: u64) -> u64;
 }
@@ -44,19 +44,19 @@ pub const OPEN: u32 = NO_PORT - 1;
 
 /// A comparison of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct LoadQuery {
     /// The measure of load.
-    pub measure: Measure,
+    pub measure: LoadMeasure,
     /// Random bits, to break ties.
     pub random: u32,
-    /// Index of the paths' words for [`Measure::Path`]; below 2^30.
+    /// Index of the paths' words for [`LoadMeasure::Path`]; below 2^30.
     pub row: u32,
 }
 
 /// The measure of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Measure {
+pub enum LoadMeasure {
     /// Queued bytes.
     Bytes,
     /// The class of the queue's length: below 5, 10 or 20 % of the limit, or above.
@@ -65,7 +65,7 @@ pub enum Measure {
     Path,
 }
 
-impl Measure {
+impl LoadMeasure {
     /// Returns the measure with this number.
     #[inline(always)]
     pub const fn from_number(number: u32) -> Self {

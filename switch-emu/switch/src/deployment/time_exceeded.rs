@@ -14,7 +14,7 @@ const TTL: u8 = 64;
 
 /// The reply to an expired frame; `None` to ICMP errors, later fragments and malformed packets.
 //= docs/specs/switch.md#SW-30 TTL expiry
-pub(super) fn answer(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn reply(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;
     let (own_v4, own_v6) = switch_addresses(switch);
     let is_error = match &packet.transport {
@@ -74,7 +74,7 @@ mod tests {
                 let mut expired = udp(is_v6, bytes);
                 let packet = expired[14..].to_vec();
                 expired.extend([0xff; 5]);
-                let told = answer(258, &expired).unwrap();
+                let told = reply(258, &expired).unwrap();
                 assert_eq!((&told[..6], &told[6..12]), (&HOST[..], &SWITCH[..]));
                 assert_eq!(told[header..], packet[..packet.len().min(most)], "without the frame's padding");
                 let sliced = SlicedPacket::from_ethernet(&told).unwrap();
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn errors_later_fragments_and_invalid_frames_are_not_answered() {
-        assert_eq!(answer(0, &answer(0, &udp(false, 9)).unwrap()), None);
-        assert_eq!(answer(0, &answer(0, &udp(true, 9)).unwrap()), None);
+        assert_eq!(reply(0, &reply(0, &udp(false, 9)).unwrap()), None);
+        assert_eq!(reply(0, &reply(0, &udp(true, 9)).unwrap()), None);
         let mut fragment = udp(false, 9);
         fragment[21] = 1;
-        assert_eq!(answer(0, &fragment), None);
+        assert_eq!(reply(0, &fragment), None);
         for frame in [udp(false, 9), udp(true, 9)] {
-            (0..frame.len()).for_each(|len| assert_eq!(answer(0, &frame[..len]), None, "{len}"));
+            (0..frame.len()).for_each(|len| assert_eq!(reply(0, &frame[..len]), None, "{len}"));
         }
     }
 }

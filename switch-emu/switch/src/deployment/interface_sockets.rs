@@ -5,16 +5,16 @@ use std::os::fd::AsFd;
 use spray_fabric::{Fabric, Network, Node};
 use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
 use spray_nic::net::drivers::zero_copy_defect;
-use spray_pipeline::deployment::{Attachment, Cable};
+use spray_pipeline::deployment::{Attachment, MacRewrite};
 use spray_pipeline::scheme::NO_PORT;
 
 use super::bridge::{EgressPort, EgressPorts, Source};
-use super::delay_queue::{Exit, QueueSocket};
+use super::delay_queue::{EgressSocket, QueueSocket};
 use super::interface::ExternalInterface;
 use super::link_state::Trunk;
 use crate::RunError;
+use crate::netns_nodes::NetnsNode;
 use crate::program::SwitchProgram;
-use crate::sites::Site;
 
 /// UMEM frames of a socket: 8 MiB, and 2 MiB where there are more than [`MANY`] sockets.
 const FRAMES: u32 = 2048;
@@ -25,36 +25,35 @@ const MANY: usize = 64;
 const SWITCH_MAC: [u8; 6] = [0x02, 0x53, 0x57, 0, 0, 0];
 
 /// The sockets of all interfaces of switches.
-pub(super) struct Opening<'a> {
+pub(super) struct InterfaceSockets<'a> {
     fabric: &'a Fabric,
     pub sockets: Vec<QueueSocket>,
-    pub exits: Vec<Option<Exit>>,
+    pub egress: Vec<Option<EgressSocket>>,
     /// UMEM frames of each socket.
     frames: u32,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> InterfaceSockets<'a> {
     pub fn new(fabric: &'a Fabric, sockets: usize) -> Self {
         let frames = if sockets > MANY { FRAMES_OF_MANY } else { FRAMES };
-        Self { fabric, sockets: Vec::with_capacity(sockets), exits: vec![None; fabric.ports.len()], frames }
+        Self { fabric, sockets: Vec::with_capacity(sockets), egress: vec![None; fabric.ports.len()], frames }
     }
 
     /// Attaches a program to a chassis's interfaces, and opens sockets. Runs in their namespace.
-    pub fn open_veths(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
+    pub fn open_veths(&mut self, program: &mut SwitchProgram, node: &NetnsNode) -> Result<(), RunError> {
         let hosts = program.hosts()?;
-        for interface in &site.interfaces {
+        for interface in &node.interfaces {
             let Some((switch, port)) = interface.switch else { continue };
-            let (own, to) = match self.fabric.ports[port].to {
+            let (host_link, to) = match self.fabric.ports[port].to {
                 Node::Host(host) => ((self.fabric.ports.len() + host) as u32, self.fabric.hosts[host].mac),
                 Node::Switch(_) => (NO_PORT, [0xff; 6]),
             };
-            let holder = self.sockets.len() as u32;
-            let attachment =
-                Attachment { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
-            hosts.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
-            program.open_attachment(interface.index, &attachment)?;
+            let socket = self.sockets.len() as u32;
+            let attachment = Attachment { switch: switch as u32, host_link, socket, ..Attachment::default() };
+            hosts.set_mac_rewrite(port, &MacRewrite { to, from: SWITCH_MAC })?;
+            program.attach_interface(interface.index, &attachment)?;
             self.open(program, &interface.name, &[BindMode::Auto], None, false)?;
-            self.exits[port] = Some((holder as usize, 1));
+            self.egress[port] = Some((socket as usize, 1));
         }
         Ok(())
     }
@@ -65,7 +64,7 @@ impl<'a> Opening<'a> {
         program: &mut SwitchProgram,
         interfaces: &[ExternalInterface],
         network: &Network,
-        at_once: bool,
+        undelayed: bool,
     ) -> Result<(EgressPorts, Vec<Trunk>), RunError> {
         let links: Vec<usize> = spray_fabric::ports(network).collect();
         let mut egress = EgressPorts { hosts: vec![None; network.hosts.len()], trunks: Vec::new() };
@@ -74,7 +73,7 @@ impl<'a> Opening<'a> {
             let port = links.iter().position(|link| *link == interface.link);
             let port = port.expect("a link that leaves a switch is a port");
             let source = interface.host.map_or(Source::Trunk(trunks.len()), Source::Host);
-            let to = interface.run(|| self.open_external(program, interface, port, source, at_once))??;
+            let to = interface.run(|| self.open_external(program, interface, port, source, undelayed))??;
             match source {
                 Source::Host(host) => egress.hosts[host] = Some(to),
                 Source::Trunk(_) => {
@@ -93,30 +92,30 @@ impl<'a> Opening<'a> {
         interface: &ExternalInterface,
         port: usize,
         source: Source,
-        at_once: bool,
+        undelayed: bool,
     ) -> Result<EgressPort, RunError> {
         let name = &interface.port.interface;
-        let holder = self.sockets.len();
+        let socket = self.sockets.len();
         let [a, b, c, d, e, f] = interface.mac;
         let attachment = Attachment {
             switch: self.fabric.ports[port].switch as u32,
-            own: interface.host.map_or(NO_PORT, |host| (self.fabric.ports.len() + host) as u32),
-            holder: holder as u32,
-            given: 1,
-            at_once: at_once.into(),
+            host_link: interface.host.map_or(NO_PORT, |host| (self.fabric.ports.len() + host) as u32),
+            socket: socket as u32,
+            external: 1,
+            undelayed: undelayed.into(),
             learns: interface.host.is_some().into(),
             mac: [a, b, c, d, e, f, 0, 0],
         };
-        program.open_attachment(interface.index, &attachment)?;
+        program.attach_interface(interface.index, &attachment)?;
         let refusal = program.refusal();
-        if at_once {
+        if undelayed {
             interface.check_forwards(refusal)?;
             program.egress(port, interface.index)?;
         }
         let copies = refusal.is_some() || zero_copy_defect(name).is_some();
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; interface.queues as usize];
         self.open(program, name, &modes, Some(source), interface.is_software)?;
-        self.exits[port] = Some((holder, modes.len()));
+        self.egress[port] = Some((socket, modes.len()));
         Ok(EgressPort { port, ifindex: interface.index, attachment })
     }
 
@@ -134,7 +133,7 @@ impl<'a> Opening<'a> {
             let sockets = XskConfig::with_frames(interface, queue, self.frames);
             let config = XskConfig { mode: *mode, busy_poll: BusyPoll::Off, ..sockets };
             let socket = XskDevice::open(&config).map_err(RunError::host(interface))?;
-            program.hold(self.sockets.len() as u32, socket.as_fd())?;
+            program.register_socket(self.sockets.len() as u32, socket.as_fd())?;
             self.sockets.push(QueueSocket { socket, source, is_software });
         }
         Ok(())

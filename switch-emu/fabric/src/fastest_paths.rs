@@ -5,18 +5,18 @@ use super::{Network, ShortestPaths};
 /// The Pareto-optimal shortest paths to a leaf: for each one, no other has at most its latency, its
 /// time per byte, and its time per byte on the slowest link. An even fabric has one per switch.
 #[derive(Debug)]
-pub struct Fastest<'a> {
+pub struct FastestPaths<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
     leaf: usize,
-    /// By switch the range of its paths in `ways`, once computed.
+    /// By switch the range of its paths in `paths`, once computed.
     of_switch: Vec<Option<(u32, u32)>>,
-    ways: Vec<Way>,
+    paths: Vec<Path>,
 }
 
 /// A link, the path that continues at its end, and the totals of both.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Path {
     link: u32,
     rest: u32,
     latency_ps: u64,
@@ -25,20 +25,20 @@ struct Way {
     slowest: f64,
 }
 
-impl Way {
+impl Path {
     fn is_as_fast_as(&self, other: &Self) -> bool {
-        let [own, other] = [self, other].map(|way| (way.latency_ps, way.ps_per_byte, way.slowest));
+        let [own, other] = [self, other].map(|path| (path.latency_ps, path.ps_per_byte, path.slowest));
         own.0 <= other.0 && own.1 <= other.1 && own.2 <= other.2
     }
 }
 
-impl<'a> Fastest<'a> {
+impl<'a> FastestPaths<'a> {
     /// `to` is a switch with hosts.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths, to: usize) -> Self {
         let mut of_switch = vec![None; network.switches.len()];
         of_switch[to] = Some((0, 1));
-        let end = Way { link: u32::MAX, rest: 0, latency_ps: 0, ps_per_byte: 0.0, slowest: 0.0 };
-        Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, ways: vec![end] }
+        let end = Path { link: u32::MAX, rest: 0, latency_ps: 0, ps_per_byte: 0.0, slowest: 0.0 };
+        Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, paths: vec![end] }
     }
 
     /// Returns the least time of a frame of `bytes` from the queue of `from`; 0 without a path.
@@ -50,12 +50,12 @@ impl<'a> Fastest<'a> {
     /// Returns the minimum of `of` over the paths from `from`; `None` without a path.
     pub fn least<T: Ord>(&mut self, from: usize, of: impl Fn(&mut dyn Iterator<Item = usize>) -> T) -> Option<T> {
         let (first, end) = self.search(from);
-        (first..end).map(|way| of(&mut self.links(way))).min()
+        (first..end).map(|path| of(&mut self.links(path))).min()
     }
 
-    fn links(&self, way: u32) -> impl Iterator<Item = usize> {
-        let at = |number: u32| (number > 0).then(|| self.ways[number as usize]);
-        std::iter::successors(at(way), move |way| at(way.rest)).map(|way| way.link as usize)
+    fn links(&self, path: u32) -> impl Iterator<Item = usize> {
+        let at = |number: u32| (number > 0).then(|| self.paths[number as usize]);
+        std::iter::successors(at(path), move |path| at(path.rest)).map(|path| path.link as usize)
     }
 
     /// Returns the range of the paths from a switch.
@@ -70,43 +70,43 @@ impl<'a> Fastest<'a> {
         for (_, next) in links.clone() {
             self.search(next);
         }
-        let first = self.ways.len();
+        let first = self.paths.len();
         for (link, next) in links {
             let (rest, end) = self.search(next);
             for rest in rest..end {
                 self.add(first, link, rest);
             }
         }
-        let found = (first as u32, self.ways.len() as u32);
+        let found = (first as u32, self.paths.len() as u32);
         self.of_switch[from] = Some(found);
         found
     }
 
     /// Adds a path to those from `first` on, and removes dominated ones.
     fn add(&mut self, first: usize, link: u32, rest: u32) {
-        let behind = self.ways[rest as usize];
+        let behind = self.paths[rest as usize];
         let own = 8e12 / self.network.links[link as usize].rate_bps as f64;
-        let added = Way {
+        let added = Path {
             link,
             rest,
             latency_ps: behind.latency_ps + self.network.latency_ps(link as usize),
             ps_per_byte: behind.ps_per_byte + own,
             slowest: behind.slowest.max(own),
         };
-        if self.ways[first..].iter().any(|way| way.is_as_fast_as(&added)) {
+        if self.paths[first..].iter().any(|path| path.is_as_fast_as(&added)) {
             return;
         }
         // No path refers to these yet.
         let mut kept = first;
-        for at in first..self.ways.len() {
-            let way = self.ways[at];
-            if !added.is_as_fast_as(&way) {
-                self.ways[kept] = way;
+        for at in first..self.paths.len() {
+            let path = self.paths[at];
+            if !added.is_as_fast_as(&path) {
+                self.paths[kept] = path;
                 kept += 1;
             }
         }
-        self.ways.truncate(kept);
-        self.ways.push(added);
+        self.paths.truncate(kept);
+        self.paths.push(added);
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
                 }
                 let routes = ShortestPaths::new(&network, |link| link % 7 != 3);
                 for (number, leaf) in routes.leaves().iter().enumerate() {
-                    let mut fastest = Fastest::new(&network, &routes, *leaf);
+                    let mut fastest = FastestPaths::new(&network, &routes, *leaf);
                     for (from, bytes) in (0..network.switches.len()).zip(bytes.iter().cycle()) {
                         let expected = plain_ps(&network, &routes, from, number, *bytes);
                         let found = fastest.least_ps(from, *bytes);

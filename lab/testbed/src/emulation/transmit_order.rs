@@ -3,42 +3,42 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_fabric::Ties;
+use spray_fabric::TieBreaker;
 
 /// The progress of each host, shared by all.
 //= docs/specs/emulation.md#EMU-5 order of sending
 //= docs/specs/emulation.md#EMU-1 order of events
 #[derive(Debug)]
-pub struct Turns {
+pub struct TransmitOrder {
     ahead_ps: u64,
-    ties: Ties,
+    ties: TieBreaker,
     /// By host the time before which it will send nothing; `u64::MAX` after its end.
     next_ps: Box<[AtomicU64]>,
 }
 
-/// A host's handle of [`Turns`]. Dropping it ends the host.
+/// A host's handle of [`TransmitOrder`]. Dropping it ends the host.
 #[derive(Debug)]
-pub struct Turn {
-    turns: Arc<Turns>,
+pub struct TransmitTurn {
+    turns: Arc<TransmitOrder>,
     host: usize,
     handled_ps: u64,
 }
 
-impl Turns {
+impl TransmitOrder {
     /// `ahead_ps` is the least latency of a host's link. `ties` orders frames of the same time.
-    pub fn new(hosts: usize, ahead_ps: u64, ties: Ties) -> Arc<Self> {
+    pub fn new(hosts: usize, ahead_ps: u64, ties: TieBreaker) -> Arc<Self> {
         Arc::new(Self { ahead_ps, ties, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
     }
 
     /// Returns the handle of `host`. No other host sends until it has been polled once.
-    pub fn of(self: &Arc<Self>, host: usize) -> Turn {
+    pub fn of(self: &Arc<Self>, host: usize) -> TransmitTurn {
         assert!(host < self.next_ps.len(), "host {host} of {}", self.next_ps.len());
-        Turn { turns: Arc::clone(self), host, handled_ps: 0 }
+        TransmitTurn { turns: Arc::clone(self), host, handled_ps: 0 }
     }
 }
 
-impl Turn {
-    pub fn ties(&self) -> Ties {
+impl TransmitTurn {
+    pub fn ties(&self) -> TieBreaker {
         self.turns.ties
     }
 
@@ -72,7 +72,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for TransmitTurn {
     fn drop(&mut self) {
         self.turns.next_ps[self.host].store(u64::MAX, Ordering::Release);
     }
@@ -87,11 +87,11 @@ mod tests {
     use super::*;
 
     const AHEAD_PS: u64 = 40;
-    const TIES: Ties = Ties::new(5);
+    const TIES: TieBreaker = TieBreaker::new(5);
 
     /// A host, its waiting frames, and their delay at its link beyond the latency.
     struct PolledHost {
-        turn: Turn,
+        turn: TransmitTurn,
         waiting: VecDeque<u64>,
         handled_ps: u64,
         slower_ps: u64,
@@ -133,7 +133,7 @@ mod tests {
             slower in prop::collection::vec(0u64..100, 2..5),
             steps in prop::collection::vec((0usize..5, prop::collection::vec(0u64..60, 0..6), 1u64..200), 1..120),
         ) {
-            let turns = Turns::new(slower.len(), AHEAD_PS, TIES);
+            let turns = TransmitOrder::new(slower.len(), AHEAD_PS, TIES);
             let host = |(number, slower_ps): (usize, &u64)| {
                 PolledHost { turn: turns.of(number), waiting: VecDeque::new(), handled_ps: 0, slower_ps: *slower_ps }
             };
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_host_that_has_ended_is_not_waited_for() {
-        let turns = Turns::new(2, AHEAD_PS, TIES);
+        let turns = TransmitOrder::new(2, AHEAD_PS, TIES);
         let (mut first, second) = (turns.of(0), turns.of(1));
         first.handled(1_000);
         first.pass(u64::MAX);

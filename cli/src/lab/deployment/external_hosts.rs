@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-use spray_experiments::switch::Lent;
+use spray_experiments::switch::ExternalNetns;
 use spray_tools::failure::{Failure, Outcome};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guest {
+pub struct ExternalHost {
     host: String,
     location: Location,
 }
@@ -23,7 +23,7 @@ enum Location {
 
 const ENGINES: [&str; 2] = ["podman", "docker"];
 
-impl FromStr for Guest {
+impl FromStr for ExternalHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -41,20 +41,20 @@ impl FromStr for Guest {
     }
 }
 
-pub fn find(guests: &[Guest]) -> Outcome<Vec<Lent>> {
-    let twice = (1..guests.len()).find(|&at| guests[..at].iter().any(|guest| guest.host == guests[at].host));
+pub fn find(hosts: &[ExternalHost]) -> Outcome<Vec<ExternalNetns>> {
+    let twice = (1..hosts.len()).find(|&at| hosts[..at].iter().any(|host| host.host == hosts[at].host));
     if let Some(at) = twice {
-        return Err(Failure::refused(format!("--host {} is given twice", guests[at].host)));
+        return Err(Failure::refused(format!("--host {} is given twice", hosts[at].host)));
     }
-    let find = |Guest { host, location }: &Guest| {
+    let find = |ExternalHost { host, location }: &ExternalHost| {
         let namespace = match location {
             // `join` keeps an absolute path.
             Location::Namespace(name) => Path::new("/run/netns").join(name),
             Location::Container(name) => container_namespace(name)?,
         };
-        Ok(Lent { host: host.clone(), namespace })
+        Ok(ExternalNetns { host: host.clone(), namespace })
     };
-    guests.iter().map(find).collect()
+    hosts.iter().map(find).collect()
 }
 
 fn container_namespace(name: &str) -> Outcome<PathBuf> {
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn locations_of_hosts_are_parsed() {
-        let read = |text: &str| text.parse::<Guest>();
-        let guest = |host: &str, location| Ok(Guest { host: host.into(), location });
-        assert_eq!(read("h0=container:web"), guest("h0", Location::Container("web".into())));
-        assert_eq!(read("h1=blue"), guest("h1", Location::Namespace("blue".into())));
+        let read = |text: &str| text.parse::<ExternalHost>();
+        let host = |host: &str, location| Ok(ExternalHost { host: host.into(), location });
+        assert_eq!(read("h0=container:web"), host("h0", Location::Container("web".into())));
+        assert_eq!(read("h1=blue"), host("h1", Location::Namespace("blue".into())));
         for text in ["h0", "=blue", "h0=", "h0=container:", "h0=container:--all"] {
             assert!(read(text).unwrap_err().contains("h0=container:web"), "{text}");
         }
         let found = find(&[read("h1=blue").unwrap(), read("h0=/proc/7/ns/net").unwrap()]).ok().unwrap();
-        let places: Vec<_> = found.iter().map(|lent| lent.namespace.to_str().unwrap()).collect();
+        let places: Vec<_> = found.iter().map(|external| external.namespace.to_str().unwrap()).collect();
         assert_eq!(places, ["/run/netns/blue", "/proc/7/ns/net"]);
         assert!(find(&[read("h1=blue").unwrap(), read("h1=red").unwrap()]).is_err());
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// # Errors
 /// After an error no further jobs start; the error with the lowest number is returned.
-pub fn over_cores<T: Send, E: Send>(
+pub fn run_parallel<T: Send, E: Send>(
     jobs: usize,
     threads: usize,
     job: impl Fn(usize) -> Result<T, E> + Sync,
@@ -46,16 +46,16 @@ mod tests {
     #[test]
     fn results_are_in_order_on_any_number_of_threads() {
         for threads in [0, 1, 2, 7, 100] {
-            let squares = over_cores(50, threads, |number| Ok::<_, ()>(number * number)).unwrap();
+            let squares = run_parallel(50, threads, |number| Ok::<_, ()>(number * number)).unwrap();
             assert!(squares.into_iter().eq((0..50).map(|number| number * number)));
         }
-        assert_eq!(over_cores(0, 3, Ok::<_, ()>), Ok(Vec::new()));
+        assert_eq!(run_parallel(0, 3, Ok::<_, ()>), Ok(Vec::new()));
     }
 
     #[test]
     fn an_error_ends_the_sweep() {
         for threads in [1, 4] {
-            let result = over_cores(1000, threads, |number| if number == 3 { Err(number) } else { Ok(()) });
+            let result = run_parallel(1000, threads, |number| if number == 3 { Err(number) } else { Ok(()) });
             assert_eq!(result, Err(3));
         }
     }

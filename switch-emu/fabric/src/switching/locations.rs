@@ -12,7 +12,7 @@ use crate::node::Node;
 const NO_LEAF: u32 = u32::MAX;
 
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct Locations {
     /// By host its switch.
     leaf_of: Vec<usize>,
     /// By port its switch and its far end; `None` for a host's own link.
@@ -23,7 +23,7 @@ pub(crate) struct Places {
     leaves: Vec<usize>,
 }
 
-impl Places {
+impl Locations {
     pub(crate) fn new(leaf_of: Vec<usize>, ports: Vec<Option<(usize, Node)>>, latencies_ps: Vec<u64>) -> Self {
         let leaves: BTreeSet<usize> = leaf_of.iter().copied().collect();
         Self { leaf_of, ports, latencies_ps, leaves: leaves.into_iter().collect() }
@@ -47,13 +47,13 @@ impl Places {
     }
 
     /// Appends the words of ports and hosts; returns their part of each switch's configuration.
-    pub(super) fn lay_out(&self, ways: &[Vec<u32>], size: &Size, words: &mut Vec<u64>) -> SwitchConfig {
-        words.extend(self.words(ways));
+    pub(super) fn lay_out(&self, uplinks: &[Vec<u32>], size: &Size, words: &mut Vec<u64>) -> SwitchConfig {
+        words.extend(self.words(uplinks));
         let hosts = words.len() as u32;
         let leaf = |switch: &usize| self.leaves.partition_point(|leaf| leaf < switch) as u64;
         words.extend(self.leaf_of.iter().map(leaf));
         let Size { leaves, uplinks } = *size;
-        SwitchConfig { remembers: 1, hosts, leaves, uplinks, ..SwitchConfig::default() }
+        SwitchConfig { uses_trail: 1, hosts, leaves, uplinks, ..SwitchConfig::default() }
     }
 
     /// Index of a switch among those with hosts.
@@ -62,10 +62,10 @@ impl Places {
     }
 
     /// Three words per port: [`PortWord`], the measured rate, and 1 + the port that leads back.
-    fn words(&self, ways: &[Vec<u32>]) -> Vec<u64> {
+    fn words(&self, uplinks: &[Vec<u32>]) -> Vec<u64> {
         let mut way_of = vec![0; self.ports.len()];
-        for ways in ways {
-            (1..).zip(ways).for_each(|(way, port)| way_of[*port as usize] = way);
+        for uplinks in uplinks {
+            (1..).zip(uplinks).for_each(|(uplink, port)| way_of[*port as usize] = uplink);
         }
         let mut tags: HashMap<usize, u32> = HashMap::new();
         let mut cables: HashMap<(usize, usize), Vec<u32>> = HashMap::new();
@@ -73,7 +73,7 @@ impl Places {
         for (port, from, to) in self.links() {
             let tag = tags.entry(from).or_default();
             words[3 * port as usize] =
-                PortWord { tag: *tag, far_end: to as u32 + 1, way: way_of[port as usize] }.pack();
+                PortWord { tag: *tag, far_end: to as u32 + 1, uplink: way_of[port as usize] }.pack();
             *tag += 1;
             cables.entry((from, to)).or_default().push(port);
         }
@@ -107,16 +107,16 @@ impl Places {
         self.leaves.iter().map(|leaf| 2 * known[*leaf].unwrap_or(0)).collect()
     }
 
-    /// By switch the ports that lead up, in order: its ways from 1 on, at most 255.
+    /// By switch the ports that lead up, in order: its uplinks from 1 on, at most 255.
     //= docs/specs/reunion.md#REU-2 source routing
-    pub(super) fn ways(&self, tiers: &Tiers) -> Vec<Vec<u32>> {
-        let mut ways = vec![Vec::new(); tiers.tier.len()];
+    pub(super) fn uplinks(&self, tiers: &Tiers) -> Vec<Vec<u32>> {
+        let mut uplinks = vec![Vec::new(); tiers.tier.len()];
         for (port, from, to) in self.links() {
-            if tiers.tier[to] > tiers.tier[from] && ways[from].len() < usize::from(u8::MAX) {
-                ways[from].push(port);
+            if tiers.tier[to] > tiers.tier[from] && uplinks[from].len() < usize::from(u8::MAX) {
+                uplinks[from].push(port);
             }
         }
-        ways
+        uplinks
     }
 
     /// Maximum number of words of any scheme in a fabric of `switches` switches.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use spray_fabric::{
-    Ancestors, ChassisSpec, Fabric, FabricHost, FatTree, FlowHash, HashFields, HashFunction, LeafSpine, LinkAction,
+    ChassisSpec, EvPaths, Fabric, FabricHost, FatTree, FlowHash, HashFields, HashFunction, LeafSpine, LinkAction,
     LinkEvent, Network, Scheme, Switching, Thresholds, addresses, compile,
 };
 use spray_pipeline::shim::Shim;
@@ -61,14 +61,14 @@ fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps:
 fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: usize, count: usize) {
     for seed in 1..=3 {
         let fabric = compile(network, seed, queue, events).unwrap();
-        let ancestors = Ancestors::new(network, events, seed);
+        let ev_paths = EvPaths::new(network, events, seed);
         let hosts = [from, to].map(|host| &fabric.hosts[host]);
         for addresses_of in [|host: &FabricHost| IpAddr::V4(host.v4), |host: &FabricHost| IpAddr::V6(host.v6)] {
             let [from_ip, to_ip] = hosts.map(addresses_of);
             if from_ip.is_ipv4() && network.switching.hash.fields == HashFields::FlowLabel {
                 continue;
             }
-            let paths = ancestors.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
+            let paths = ev_paths.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
             assert_eq!(paths.len(), count);
             let all: HashSet<_> = paths.as_flattened().iter().collect();
             assert!(all.len() >= 32.min(8 * count), "reverse paths: {all:?}");
@@ -139,8 +139,8 @@ fn paths_follow_routing() {
     let action = LinkAction::Down { convergence_ps: 10 * US };
     let down = LinkEvent { name: "x".into(), links, at_ps: 20 * US, until_ps: Some(50 * US), action };
     for (at_ps, count) in [(0, 4), (25 * US, 4), (30 * US, 3), (59 * US, 3), (60 * US, 4)] {
-        let ancestors = Ancestors::new(&network, std::slice::from_ref(&down), 1);
-        assert_eq!(ancestors.paths(at_ps, 0, 4, 77, EVS).len(), count, "at {at_ps}");
+        let ev_paths = EvPaths::new(&network, std::slice::from_ref(&down), 1);
+        assert_eq!(ev_paths.paths(at_ps, 0, 4, 77, EVS).len(), count, "at {at_ps}");
     }
     check(&network, &[down], 60 * US, 0, 4, 4);
     let all = LinkEvent {
@@ -150,5 +150,5 @@ fn paths_follow_routing() {
         until_ps: None,
         action: LinkAction::Down { convergence_ps: 0 },
     };
-    assert!(Ancestors::new(&network, &[all], 1).paths(0, 0, 4, 77, EVS).is_empty());
+    assert!(EvPaths::new(&network, &[all], 1).paths(0, 0, 4, 77, EVS).is_empty());
 }

@@ -11,7 +11,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::switch::{
-    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, HostLocation, LinkNews, RunError,
+    CableState, DeployedHost, DeployedLink, Deployment, ExternalInterfaces, HostLocation, LinkLogEntry, LinkLogEvent,
+    RemoteCable, RunError,
 };
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
@@ -20,10 +21,10 @@ use spray_tools::metrics::{Metric, Metrics, Section};
 use spray_tools::stop::Stop;
 
 use super::change::{Change, state};
-use super::guests;
+use super::external_hosts;
 use super::name::Name;
 use super::programs::programs;
-use super::protocol::{CableRow, EventRow, HostRow, Report, Request, Response, Row, Shown};
+use super::protocol::{CableRow, EventRow, FabricReport, FabricStatus, HostRow, LinkRow, Request, Response};
 use super::user::login_name;
 use crate::lab::args;
 use crate::lab::settings;
@@ -33,14 +34,14 @@ const POLL_MS: u16 = 100;
 
 /// Sets a fabric up, reports it on standard output, and keeps it until a signal or a request. Fails
 /// with 2 when this is not possible, 130 when stopped before it is up.
-pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
+pub fn run_daemon(arguments: &args::Up, interfaces: Option<ExternalInterfaces<'_>>) -> Outcome {
     // Ctrl-C goes to the command, which forwards it; its end must not end this process.
     let _ = nix::unistd::setsid();
     let stop = Stop::on_signals()?;
     let file = arguments.scenario.as_deref().ok_or_else(|| Failure::refused("no scenario"))?;
     let document = settings::load(&arguments.overrides, file)?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    if between.is_none() && !document.has("queue.limit") {
+    if interfaces.is_none() && !document.has("queue.limit") {
         let packets = enlarge_queues(&mut scenario);
         info!(
             "every queue holds {packets} packets, which TCP in the kernel needs; `limit` in [queue] sets another length"
@@ -49,39 +50,39 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     let name = match &arguments.name {
         Some(name) => name.clone(),
         None => {
-            let node = between.and_then(|between| between.node).map(|node| format!("-{node}")).unwrap_or_default();
+            let node = interfaces.and_then(|given| given.node).map(|node| format!("-{node}")).unwrap_or_default();
             format!("{}{node}", scenario.name)
                 .parse::<Name>()
                 .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?
         }
     };
-    if between.is_some() && !arguments.guests.is_empty() {
+    if interfaces.is_some() && !arguments.external_hosts.is_empty() {
         return Err(Failure::refused("--host requires `spray up`; the hosts of `spray switch` are behind its --port"));
     }
-    let guests = guests::find(&arguments.guests)?;
-    report_differences(&scenario, between.is_some());
+    let external_hosts = external_hosts::find(&arguments.external_hosts)?;
+    report_differences(&scenario, interfaces.is_some());
     let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = listen(&name.0)?;
     let socket = Socket(name.0);
-    let deployment = xdp::deploy(&scenario, &guests, between).map_err(|error| match error {
+    let deployment = xdp::deploy(&scenario, &external_hosts, interfaces).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;
     if stop.is_set() {
         return Err(Failure::interrupted());
     }
-    if deployment.leaves_checksums() {
+    if deployment.leaves_partial_checksums() {
         info!(
             "drivers forward frames unchanged, and those from a veth lack checksums: run `ethtool -K OTHER_END tx off` there"
         );
     }
     metrics.start()?;
     let metrics_section = metrics.part();
-    let keeper =
-        Keeper { user: login_name(), deployment, metrics_section, socket, scenario: file.display().to_string() };
-    let line = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
+    let daemon =
+        FabricDaemon { user: login_name(), deployment, metrics_section, socket, scenario: file.display().to_string() };
+    let line = serde_json::to_string(&daemon.status()).map_err(Failure::failed)?;
     writeln!(stdout(), "{line}").and_then(|()| close_streams()).map_err(Failure::failed)?;
-    keeper.serve(&listener, &stop)
+    daemon.serve(&listener, &stop)
 }
 
 /// With given interfaces the rate is not checked: drivers may carry more than a process.
@@ -114,7 +115,7 @@ const MIN_QUEUE_PACKETS: u32 = 200;
 const MAX_BPS: u64 = 2_000_000_000;
 
 fn listen(name: &str) -> Outcome<UnixListener> {
-    spray_experiments::switch::answer(name).map_err(|error| match error.kind() {
+    spray_experiments::switch::bind_control_socket(name).map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::refused(format!(
             "a fabric `{name}` is already running; `spray down {name}` removes it, or give this one another --name"
         )),
@@ -135,11 +136,11 @@ struct Socket(String);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(spray_experiments::switch::control(&self.0));
+        let _ = std::fs::remove_file(spray_experiments::switch::control_socket(&self.0));
     }
 }
 
-struct Keeper {
+struct FabricDaemon {
     user: String,
     deployment: Deployment,
     metrics_section: Option<Section>,
@@ -147,29 +148,29 @@ struct Keeper {
     scenario: String,
 }
 
-impl Keeper {
+impl FabricDaemon {
     fn serve(mut self, listener: &UnixListener, stop: &Stop) -> Outcome {
         listener.set_nonblocking(true).map_err(Failure::failed)?;
         while !stop.is_set() {
             // A signal ends the wait.
             let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(POLL_MS));
-            self.deployment.look().map_err(Failure::failed)?;
+            self.deployment.refresh().map_err(Failure::failed)?;
             if let Some(metrics_section) = &self.metrics_section {
                 let links = self.deployment.links(None).map_err(Failure::failed)?.unwrap_or_default();
-                metrics_section.put(published(&links, self.deployment.lost().map_err(Failure::failed)?));
+                metrics_section.put(published(&links, self.deployment.overload_drops().map_err(Failure::failed)?));
             }
-            if self.deployment.is_too_old() {
+            if self.deployment.nears_clock_limit() {
                 return Err(Failure::failed(
                     "the fabric has been up for 105 days, the maximum of its switches' clock: set it up again",
                 ));
             }
-            if self.deployment.is_broken() {
+            if self.deployment.has_stopped() {
                 return Err(Failure::failed("the thread that forwards frames has ended"));
             }
             let Ok((mut stream, _)) = listener.accept() else { continue };
             let Some(request) = read(&stream) else { continue };
             if matches!(request, Request::Down) {
-                let (namespaces, programs) = (self.deployment.namespaces(), programs(&self.shown().hosts));
+                let (namespaces, programs) = (self.deployment.namespaces(), programs(&self.status().hosts));
                 let report = self.report();
                 let Self { deployment, socket, .. } = self;
                 drop(deployment);
@@ -185,7 +186,7 @@ impl Keeper {
 
     fn answer(&mut self, request: Request) -> Response {
         let outcome = match request {
-            Request::Show | Request::Down => Ok(Response::Shown(self.shown())),
+            Request::Status | Request::Down => Ok(Response::Status(self.status())),
             Request::Links(name) => self.links(name.as_deref()),
             Request::Change(name, changes) => self.change(&name, &changes),
         };
@@ -195,29 +196,29 @@ impl Keeper {
         })
     }
 
-    fn shown(&self) -> Shown {
+    fn status(&self) -> FabricStatus {
         let hosts = self.deployment.hosts().into_iter().map(host);
-        Shown {
+        FabricStatus {
             name: self.socket.0.clone(),
             scenario: self.scenario.clone(),
             pid: std::process::id(),
             user: self.user.clone(),
             hosts: hosts.collect(),
-            lost_frames: self.deployment.lost().unwrap_or(0),
-            at_once: self.deployment.sends_at_once(),
+            lost_frames: self.deployment.overload_drops().unwrap_or(0),
+            undelayed: self.deployment.is_undelayed(),
             node: self.deployment.node().unwrap_or_default().into(),
             cables: self.deployment.cables().into_iter().map(cable).collect(),
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> FabricReport {
         // Omits what cannot be read any more.
         let links = self.deployment.links(None).ok().flatten().unwrap_or_default();
-        Report {
+        FabricReport {
             seconds: seconds(self.deployment.up_ps()),
             links: links.iter().map(row).collect(),
-            events: self.deployment.history().iter().map(event).collect(),
-            lost_frames: self.deployment.lost().unwrap_or(0),
+            events: self.deployment.link_log().iter().map(event).collect(),
+            lost_frames: self.deployment.overload_drops().unwrap_or(0),
         }
     }
 
@@ -227,11 +228,11 @@ impl Keeper {
     }
 
     fn change(&mut self, name: &str, changes: &[String]) -> Result<Response, RunError> {
-        let orders: Result<Vec<_>, _> =
+        let settings: Result<Vec<_>, _> =
             changes.iter().map(|change| change.parse::<Change>().map(|Change(order)| order)).collect();
-        match orders {
+        match settings {
             Err(why) => Ok(Response::Refused(why)),
-            Ok(orders) if self.deployment.order(name, &orders)? => self.links(Some(name)),
+            Ok(settings) if self.deployment.set_links(name, &settings)? => self.links(Some(name)),
             Ok(_) => Ok(unknown(Some(name))),
         }
     }
@@ -287,7 +288,7 @@ fn host(host: DeployedHost) -> HostRow {
     };
     let (namespace, interface) = match &host.place {
         HostLocation::Namespace(name) => (name.clone(), String::new()),
-        HostLocation::Behind(port) => (String::new(), port.to_string()),
+        HostLocation::External(port) => (String::new(), port.to_string()),
     };
     HostRow {
         ipv4: first(IpAddr::is_ipv4),
@@ -303,30 +304,30 @@ fn seconds(ps: u64) -> f64 {
     (ps as f64 / 1e9).round() / 1e3
 }
 
-fn event(Event { at_ps, links, what }: &Event) -> EventRow {
-    let what = match what {
-        LinkNews::Ordered(orders) => orders.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
-        LinkNews::Lost => "lost".into(),
-        LinkNews::Found => "found".into(),
-        LinkNews::Took(address, from) => format!("took {address}, which {from} no longer answers for"),
-        LinkNews::Claimed(address, of) => format!("claims {address}, which remains assigned to {of}"),
+fn event(LinkLogEntry { at_ps, links, event }: &LinkLogEntry) -> EventRow {
+    let change = match event {
+        LinkLogEvent::Set(settings) => settings.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
+        LinkLogEvent::Down => "disconnected".into(),
+        LinkLogEvent::Up => "connected".into(),
+        LinkLogEvent::AddressMoved(address, from) => format!("took {address}, which {from} no longer answers for"),
+        LinkLogEvent::AddressConflict(address, of) => format!("claims {address}, which remains assigned to {of}"),
     };
-    EventRow { at_s: seconds(*at_ps), links: links.clone(), what }
+    EventRow { at_s: seconds(*at_ps), links: links.clone(), change }
 }
 
-fn cable(Cable { link, port, state }: Cable) -> CableRow {
+fn cable(RemoteCable { link, port, state }: RemoteCable) -> CableRow {
     let state = match state {
-        CableState::Right => "heard".into(),
-        CableState::Silent => "not heard: the link is down".into(),
-        CableState::Wrong(other) => format!("connected to `{other}`: the link is down"),
-        CableState::Stranger => "another scenario or other settings: the link is down".into(),
+        CableState::Connected => "connected".into(),
+        CableState::NoPeer => "no messages: the link is down".into(),
+        CableState::Miscabled(other) => format!("connected to `{other}`: the link is down"),
+        CableState::OtherFabric => "another scenario or other settings: the link is down".into(),
     };
     CableRow { link, interface: port.to_string(), state }
 }
 
-fn row(link: &DeployedLink) -> Row {
+fn row(link: &DeployedLink) -> LinkRow {
     let counters = &link.counters;
-    Row {
+    LinkRow {
         link: link.name.clone(),
         mbps: link.rate_bps as f64 / 1e6,
         state: state(&link.state, &link.impairment),

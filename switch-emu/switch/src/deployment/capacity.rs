@@ -10,7 +10,7 @@ use crate::RunError;
 use crate::program::HopBench;
 
 /// The load when every link is full.
-pub(super) struct Needs {
+pub(super) struct RequiredCapacity {
     /// The sum over all links.
     pub bps: u64,
     pub frame_bytes: u32,
@@ -20,7 +20,7 @@ pub(super) struct Needs {
     pub queues: usize,
 }
 
-impl Needs {
+impl RequiredCapacity {
     /// Measures the program by test runs, which send nothing: the cost of redirecting and drivers
     /// comes on top, so that a machine that passes may still drop frames ([`Deployment::lost`]).
     //= docs/specs/switch.md#SW-28 forwarding capacity of a machine

@@ -2,12 +2,12 @@
 
 use std::io::stdout;
 
-use spray_tools::say::{manner, print};
+use spray_tools::say::{output_options, print};
 use terminal_size::{Width, terminal_size_of};
 
 /// Prints text with tables; nothing with `--json`.
-pub fn tables(text: &str) {
-    if !manner().json {
+pub fn print_tables(text: &str) {
+    if !output_options().json {
         print(to_terminal(text));
     }
 }

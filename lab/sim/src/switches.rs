@@ -4,24 +4,24 @@ use std::cell::{Cell, RefCell};
 
 use spray_capture::PortAction;
 use spray_pipeline::Cause;
-use spray_pipeline::bins::{Cells, Crossing, LOST, MARKED};
+use spray_pipeline::bins::{Cells, LOST, MARKED, Transit};
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, Notice, State, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, Notice, QueueState, State};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
 
-use super::arena::{Kind, Slot, Turn, key, set, time_ps};
-use super::common::{Common, OwnWord};
+use super::arena::{Kind, Phase, Slot, key, set, time_ps};
+use super::common::{Common, LocalWord};
+use super::control_body::ControlBody;
 use super::hosts::Uplink;
+use super::observer::{Observer, PartObserver};
 use super::pfc::{Pfc, Signal};
-use super::port::{CableEnd, Port, Seen};
+use super::port::{CableEnd, Port, TransitCell};
 use super::reorder::Reorder;
-use super::said::Said;
-use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, PortBins, Scheme};
 
 pub(super) struct Switches<'a> {
@@ -61,12 +61,12 @@ impl<'a> Switches<'a> {
             let entry = &network.links[*link];
             let end = match entry.to {
                 Node::Switch(switch) => {
-                    let ways = &common.partition.ways[number];
-                    let way = ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u16 + 1);
-                    CableEnd { place: switch as u32, way, kind: Kind::AtSwitch }
+                    let to = &common.partition.channels[number];
+                    let channel = to.binary_search(&common.partition.of_switch[switch]).map_or(0, |at| at as u16 + 1);
+                    CableEnd { place: switch as u32, channel, kind: Kind::AtSwitch }
                 }
                 Node::Host(host) => {
-                    CableEnd { place: common.partition.place_of_host[host], way: 0, kind: Kind::AtHost }
+                    CableEnd { place: common.partition.place_of_host[host], channel: 0, kind: Kind::AtHost }
                 }
             };
             Port::new(end, entry.rate_bps, network.latency_ps(*link), &common.queues[*link], most_bytes, counts)
@@ -99,14 +99,14 @@ impl<'a> Switches<'a> {
     }
 
     /// Passes a frame through the switch at which it has arrived, and over the cable behind its
-    /// egress port. Returns the [`Port::way`], or `None` if the frame is held at this switch.
+    /// egress port. Returns the [`Port::channel`], or `None` if the frame is held at this switch.
     #[inline]
-    pub(super) fn forward<W: Watch>(
+    pub(super) fn forward<W: Observer>(
         &mut self,
         index: u32,
         slot: &mut Slot,
-        eyes: &mut Eyes<W>,
-        controls: &[Said],
+        eyes: &mut PartObserver<W>,
+        controls: &[ControlBody],
     ) -> Result<Option<u32>, Cause> {
         let marked = self.settle(index, slot);
         eyes.arrives(index, slot, marked, controls);
@@ -114,12 +114,12 @@ impl<'a> Switches<'a> {
         let found = if arrived { self.find(index, slot) } else { Some(slot.place) };
         let Some(number) = found else {
             self.no_route += 1;
-            if W::SEES {
+            if W::ACTIVE {
                 eyes.unroutable(slot, controls);
             }
             return Err(Cause::NoRoute);
         };
-        if !W::SEES {
+        if !W::ACTIVE {
             return self.cross(index, slot, number, arrived, &mut PortAction::default());
         }
         let (mut seen, mut action) = (*slot, PortAction::default());
@@ -157,17 +157,17 @@ impl<'a> Switches<'a> {
         let port = &mut self.ports[place];
         let mut frame = frame(slot, self.common.trimmed_len);
         if let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable()) {
-            note(&mut self.bins, place, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) });
+            note(&mut self.bins, place, &Transit { flags: LOST, ..Transit::at(frame.time_ps) });
             return Err(cause);
         }
         let random = port::random(&frame, number, self.common.spec.seed);
-        let seen = Seen::new(None);
+        let seen = TransitCell::new(None);
         let crossed = match &mut self.pfc {
-            None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
+            None => port.transmit(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
             Some(pfc) => pfc.cross(index, number, port, &mut frame, random, &seen),
         };
-        if let Some(crossing) = seen.get() {
-            note(&mut self.bins, place, &crossing);
+        if let Some(transit) = seen.get() {
+            note(&mut self.bins, place, &transit);
         }
         // A frame that the link loses has used the queue all the same.
         if port.config.mark_departing != 0 && !frame.control && matches!(crossed, Ok(()) | Err(Cause::Random)) {
@@ -179,7 +179,7 @@ impl<'a> Switches<'a> {
         }
         (action.marked, action.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
-        slot.key = key(frame.time_ps, Turn::Arrival);
+        slot.key = key(frame.time_ps, Phase::Arrival);
         slot.len = frame.len;
         slot.ttl = frame.ttl;
         slot.ecn = frame.ecn;
@@ -188,7 +188,7 @@ impl<'a> Switches<'a> {
             slot.set_trimmed(frame.trimmed);
         }
         (slot.place, slot.kind) = (port.place, port.kind);
-        Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
+        Ok((self.pfc.is_none() || frame.control).then_some(port.channel.into()))
     }
 
     /// Whether a frame at its destination's switch is held for reordering before port `number`.
@@ -206,7 +206,7 @@ impl<'a> Switches<'a> {
         waits
     }
 
-    pub(super) fn look_at_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
+    pub(super) fn check_reorder_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
         let state = self.states.get(switch as usize).and_then(Option::as_deref);
         self.reorder.expire(switch, queue, state, now_ps);
     }
@@ -240,7 +240,7 @@ impl<'a> Switches<'a> {
     #[inline]
     pub(super) fn left_host(&mut self, event: u32, port: u32) {
         if let Some(pfc) = &mut self.pfc {
-            pfc.comes_by(event, port);
+            pfc.set_ingress(event, port);
         }
     }
 
@@ -262,7 +262,7 @@ impl<'a> Switches<'a> {
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
         if marks {
-            note(&mut self.bins, at, &Crossing { became: MARKED, ..Crossing::at(left_ps) });
+            note(&mut self.bins, at, &Transit { flags: MARKED, ..Transit::at(left_ps) });
         }
         marks
     }
@@ -287,7 +287,7 @@ impl<'a> Switches<'a> {
         reply: bool,
         fields: impl FnOnce() -> (Key, PacketFields),
     ) {
-        if self.common.remembers {
+        if self.common.uses_trail {
             let (key, fields) = fields();
             self.trail.begin(entry, reply, &key, &fields);
             self.keep_trail(index);
@@ -301,21 +301,21 @@ impl<'a> Switches<'a> {
     /// Returns the egress port of a frame, and updates its trail.
     #[inline]
     fn find(&mut self, index: u32, slot: &mut Slot) -> Option<u32> {
-        if !self.common.remembers || !self.recalls(slot.place) {
+        if !self.common.uses_trail || !self.routes_by_trail(slot.place) {
             let choice = self.choose(slot)?;
             slot.detour = choice.detour;
             return Some(choice.port);
         }
         self.trail.resume(self.trails[index as usize]);
         let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
-        let port = scheme::recall(self, &mut frame, slot.to).ok()?;
+        let port = scheme::route_by_trail(self, &mut frame, slot.to).ok()?;
         slot.detour = frame.detour;
         self.keep_trail(index);
         Some(port)
     }
 
-    fn recalls(&self, switch: u32) -> bool {
-        self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
+    fn routes_by_trail(&self, switch: u32) -> bool {
+        self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).uses_trail())
     }
 
     #[inline]
@@ -335,7 +335,7 @@ impl<'a> Switches<'a> {
     /// Chooses the port of a frame before it arrives, if the scheme is stateless; returns a value
     /// that depends on the memory to prefetch.
     #[inline]
-    pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
+    pub(super) fn choose_early(&self, slot: &mut Slot) -> u64 {
         let Some(switch) = self.common.routes.switch(slot.place) else { return 0 };
         if !Scheme::from_number(switch.scheme).is_stateless() {
             return self
@@ -375,7 +375,7 @@ impl<'a> Switches<'a> {
         }
         entry.lose_periodically(now_ps, data)?;
         let random = port::share(random, now_ps, uplink.number, self.common.spec.seed);
-        entry.config.carry(now_ps, len, data, random, &entry.counters)
+        entry.config.traverse_link(now_ps, len, data, random, &entry.counters)
     }
 
     /// Returns the next notice of switch `at`, and a host of the switch that it is for.
@@ -394,21 +394,21 @@ impl<'a> Switches<'a> {
     }
 
     /// Whether a notice has reached its destination switch; if so, the switch processes it.
-    pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
+    pub(super) fn receive_notice(&mut self, index: u32, slot: &Slot) -> bool {
         let is_there = self.common.first_host.get(slot.place as usize) == Some(&slot.to);
         if is_there {
             self.trail.resume(self.trails[index as usize]);
             let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
-            let _port = scheme::recall(self, &mut frame, slot.to);
+            let _port = scheme::route_by_trail(self, &mut frame, slot.to);
         }
         is_there
     }
 }
 
-fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
+fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, transit: &Transit) {
     if let Some(bins) = bins.get_mut(place) {
-        bins.reach(crossing.came_ps.max(crossing.left_ps));
-        bins.crossed(crossing);
+        bins.reach(transit.arrived_ps.max(transit.departed_ps));
+        bins.record(transit);
     }
 }
 
@@ -448,7 +448,7 @@ impl Routes for Switches<'_> {
 impl InMemory for Switches<'_> {}
 
 impl Forwarding for Switches<'_> {
-    type Word = OwnWord;
+    type Word = LocalWord;
     type TrailWord = Cell<u64>;
     #[inline]
     fn state(&self, switch: u32) -> Option<&RefCell<State>> {
@@ -459,12 +459,12 @@ impl Forwarding for Switches<'_> {
         Some(&self.trail)
     }
     #[inline]
-    fn word(&self, index: u32) -> Option<&OwnWord> {
+    fn word(&self, index: u32) -> Option<&LocalWord> {
         self.common.words.get(index as usize)
     }
     #[inline]
-    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
+    fn queue_state(&self, port: u32, t_ps: u64) -> Option<QueueState> {
         let port = self.ports.get(self.place(port))?;
-        Some(port.waiting(t_ps))
+        Some(port.queue_state(t_ps))
     }
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use super::conweave::{self, State};
-use super::counter::{Counter, Seen};
+use super::counter::{Counter, CounterSource};
 use super::list::Scheme;
 use super::{flowcut, reunion};
 use crate::routes::SwitchConfig;
@@ -26,15 +26,15 @@ impl Counter {
     }
 
     fn with(&self, one: u64, other: u64) -> u64 {
-        if self.is_most { one.max(other) } else { one + other }
+        if self.is_max { one.max(other) } else { one + other }
     }
 }
 
 /// The counters' values of a fabric.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counted(Vec<(&'static Counter, u64)>);
+pub struct SchemeCounters(Vec<(&'static Counter, u64)>);
 
-impl Counted {
+impl SchemeCounters {
     /// Reads the counters of these switches. `words` reads the switches' memory.
     pub fn of<'a>(
         switches: impl Iterator<Item = (&'a SwitchConfig, Option<&'a RefCell<State>>)> + Clone,
@@ -42,7 +42,7 @@ impl Counted {
     ) -> Self {
         let of = |has: fn(Scheme) -> bool, counter: &Counter| {
             let have = switches.clone().filter(|(switch, _)| has(Scheme::from_number(switch.scheme)));
-            let values = have.map(|(switch, state)| (counter.of)(&Seen { switch, words, state }));
+            let values = have.map(|(switch, state)| (counter.of)(&CounterSource { switch, words, state }));
             values.reduce(|one, other| counter.with(one, other))
         };
         let all = COUNTERS.iter().flat_map(|(has, counters)| counters.iter().map(|counter| (*has, counter)));
@@ -58,7 +58,7 @@ impl Counted {
 /// An object with the counters' keys; ignores others, so that it can be flattened.
 #[cfg(feature = "settings")]
 mod written {
-    use super::{Counted, Counter};
+    use super::{Counter, SchemeCounters};
     use alloc::borrow::Cow;
     use alloc::string::String;
     use alloc::vec::Vec;
@@ -67,23 +67,23 @@ mod written {
     use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
     use serde::ser::{Serialize, Serializer};
 
-    impl Serialize for Counted {
+    impl Serialize for SchemeCounters {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             serializer.collect_map(self.0.iter().map(|(counter, value)| (counter.key, value)))
         }
     }
 
-    impl<'de> Deserialize<'de> for Counted {
+    impl<'de> Deserialize<'de> for SchemeCounters {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             struct Keys;
             impl<'de> Visitor<'de> for Keys {
-                type Value = Counted;
+                type Value = SchemeCounters;
 
                 fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     f.write_str("an object with the counters of switches")
                 }
 
-                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counted, A::Error> {
+                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SchemeCounters, A::Error> {
                     let mut values = Vec::new();
                     while let Some(key) = map.next_key::<String>()? {
                         match Counter::all().find(|counter| counter.key == key) {
@@ -91,20 +91,20 @@ mod written {
                             None => drop(map.next_value::<IgnoredAny>()?),
                         }
                     }
-                    Ok(Counted(values))
+                    Ok(SchemeCounters(values))
                 }
             }
             deserializer.deserialize_map(Keys)
         }
     }
 
-    impl JsonSchema for Counted {
+    impl JsonSchema for SchemeCounters {
         fn inline_schema() -> bool {
             true
         }
 
         fn schema_name() -> Cow<'static, str> {
-            "Counted".into()
+            "SchemeCounters".into()
         }
 
         fn json_schema(generator: &mut SchemaGenerator) -> Schema {
@@ -124,19 +124,18 @@ mod tests {
     use super::*;
     use std::assert_eq;
 
-    /// Returns the counters of two switches with ConWeave, the first of which has held `held`
-    /// packets in `queues` queues, and of one without.
-    fn counted(held: u64, queues: u64) -> Counted {
+    /// The counters of two switches with ConWeave, the first of which has held `held` packets in `queues` queues, and of one without.
+    fn counted(held: u64, queues: u64) -> SchemeCounters {
         let switches = [Scheme::ConWeave, Scheme::ConWeave, Scheme::Ecmp].map(|scheme| SwitchConfig::new(0, scheme));
         let states =
             [(held, queues), (10, 40), (7, 700)].map(|(held, queues)| RefCell::new(State::that_held(held, queues)));
-        Counted::of(switches.iter().zip(states.iter().map(Some)), &|_| 0)
+        SchemeCounters::of(switches.iter().zip(states.iter().map(Some)), &|_| 0)
     }
 
     //= docs/specs/conweave.md#CWV-20 counts
     #[test]
     fn counts_of_switches_are_added_and_maxima_are_combined() {
-        let of = |counted: &Counted| ["conweave_held", "conweave_queues"].map(|key| counted.get(key));
+        let of = |counted: &SchemeCounters| ["conweave_held", "conweave_queues"].map(|key| counted.get(key));
         assert_eq!(of(&counted(3, 70)), [Some(13), Some(70)]);
         assert_eq!(of(&counted(3, 7)), [Some(13), Some(40)]);
         assert_eq!(counted(3, 7).get("stuck"), None, "no switch has Reunion");
@@ -158,7 +157,7 @@ mod tests {
         use serde::de::value::{Error, MapDeserializer};
         use std::vec;
         let written = vec![("fct_us", 5_u64), ("conweave_held", 13), ("rerouted", 2)];
-        let read = Counted::deserialize(MapDeserializer::<_, Error>::new(written.into_iter())).unwrap();
+        let read = SchemeCounters::deserialize(MapDeserializer::<_, Error>::new(written.into_iter())).unwrap();
         assert_eq!(["fct_us", "conweave_held", "rerouted"].map(|key| read.get(key)), [None, Some(13), Some(2)]);
     }
 }

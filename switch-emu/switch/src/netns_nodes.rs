@@ -26,14 +26,14 @@ pub struct Chassis {
 
 impl Chassis {
     /// Returns whether it runs this switch.
-    pub fn plays(&self, switch: usize) -> bool {
+    pub fn runs(&self, switch: usize) -> bool {
         self.switch.is_none_or(|own| own == switch)
     }
 }
 
 /// An existing namespace of another program, for a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lent {
+pub struct ExternalNetns {
     /// The host's name in the fabric.
     pub host: String,
     /// A file of the namespace, such as `/proc/PID/ns/net`.
@@ -42,7 +42,7 @@ pub struct Lent {
 
 /// A namespace and its interfaces.
 #[derive(Debug)]
-pub struct Site {
+pub struct NetnsNode {
     /// The namespace.
     pub namespace: Namespace,
     /// Its interfaces, in the order of the cables.
@@ -71,19 +71,19 @@ pub fn check_root() -> Result<(), RunError> {
 }
 
 /// Creates the namespaces, hosts first, and the cables of `spec`, with `fabric`'s addresses, and
-/// brings everything up. Hosts of `lent` are in the existing namespaces.
-pub fn sites(spec: &FabricSpec<'_>, fabric: &Fabric, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
+/// brings everything up. Hosts of `external` are in the existing namespaces.
+pub fn create(spec: &FabricSpec<'_>, fabric: &Fabric, external: &[ExternalNetns]) -> Result<Vec<NetnsNode>, RunError> {
     check_root()?;
     let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
     // Sockets, programs and maps per host, and a program's link at each cable end, with a margin.
     let files = 128 + 8 * plan.names.len() + 4 * plan.cables.len();
     check_open_files(files as u64).map_err(|error| RunError::Unsupported(error.to_string()))?;
     let named = debug_span!("namespaces", count = plan.names.len());
-    let mut sites = named.in_scope(|| plan.namespaces(&registry::prefix(), lent))?;
-    debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut sites))?;
-    debug_span!("bring up").in_scope(|| bring_up(&mut sites))?;
-    debug_span!("addresses").in_scope(|| add_addresses(&sites[..fabric.hosts.len()], fabric))?;
-    Ok(sites)
+    let mut nodes = named.in_scope(|| plan.namespaces(&registry::prefix(), external))?;
+    debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut nodes))?;
+    debug_span!("bring up").in_scope(|| bring_up(&mut nodes))?;
+    debug_span!("addresses").in_scope(|| add_addresses(&nodes[..fabric.hosts.len()], fabric))?;
+    Ok(nodes)
 }
 
 /// Attaches the program to the interfaces of its switches.
@@ -105,7 +105,7 @@ struct Plan {
 }
 
 struct Cable {
-    /// Site and interface name of each end; a host's end comes second.
+    /// Node and interface name of each end; a host's end comes second.
     ends: [(usize, String); 2],
     macs: [[u8; 6]; 2],
     switches: [Option<(usize, usize)>; 2],
@@ -121,7 +121,7 @@ impl Plan {
         }
         let port_of: HashMap<&str, usize> =
             fabric.ports.iter().enumerate().map(|(port, config)| (config.name.as_str(), port)).collect();
-        let site = |node| match node {
+        let node = |node| match node {
             Node::Host(host) => host,
             Node::Switch(switch) => hosts + if per_switch { switch } else { 0 },
         };
@@ -143,7 +143,7 @@ impl Plan {
                 Node::Switch(far) => (switch_mac(number, 1), Some((far, port_of[back.name.as_str()]))),
             };
             cables.push(Cable {
-                ends: [(site(out.from), format!("{}{parallel}", network.node_name(out.to))), (site(out.to), far_name)],
+                ends: [(node(out.from), format!("{}{parallel}", network.node_name(out.to))), (node(out.to), far_name)],
                 macs: [switch_mac(number, 0), far_mac],
                 switches: [Some((near, port_of[out.name.as_str()])), far_switch],
             });
@@ -155,31 +155,31 @@ impl Plan {
         Ok(Self { hosts, names, cables })
     }
 
-    fn namespaces(&self, prefix: &str, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
-        let mut sites = Vec::with_capacity(self.names.len());
+    fn namespaces(&self, prefix: &str, external: &[ExternalNetns]) -> Result<Vec<NetnsNode>, RunError> {
+        let mut nodes = Vec::with_capacity(self.names.len());
         for (number, name) in self.names.iter().enumerate() {
             let is_host = number < self.hosts;
-            let namespace = match lent.iter().find(|lent| is_host && lent.host == *name) {
-                Some(lent) => Namespace::borrow(&lent.namespace)?,
+            let namespace = match external.iter().find(|external| is_host && external.host == *name) {
+                Some(external) => Namespace::open_external(&external.namespace)?,
                 None => Namespace::create(format!("{prefix}{name}"))?,
             };
-            if !namespace.is_lent() {
-                namespace.run(|| quiet(&NEW_INTERFACES, is_host))?;
+            if !namespace.is_external() {
+                namespace.run(|| disable_autoconfiguration(&NEW_INTERFACES, is_host))?;
             }
-            sites.push(Site { namespace, interfaces: Vec::new() });
+            nodes.push(NetnsNode { namespace, interfaces: Vec::new() });
         }
-        Ok(sites)
+        Ok(nodes)
     }
 
-    fn make_pairs(&self, sites: &mut [Site]) -> Result<(), RunError> {
+    fn make_pairs(&self, nodes: &mut [NetnsNode]) -> Result<(), RunError> {
         for cable in &self.cables {
             let end = |side: usize| End {
-                namespace: &sites[cable.ends[side].0].namespace,
+                namespace: &nodes[cable.ends[side].0].namespace,
                 name: cable.ends[side].1.clone(),
                 mac: cable.macs[side],
             };
             let (near, far) = (end(0), end(1));
-            if far.namespace.is_lent() && far.namespace.run(|| if_nametoindex(far.name.as_str()))?.is_ok() {
+            if far.namespace.is_external() && far.namespace.run(|| if_nametoindex(far.name.as_str()))?.is_ok() {
                 return Err(RunError::Port(format!(
                     "{} already has an interface {}; start the container with `--network none`",
                     far.namespace.name(),
@@ -188,14 +188,14 @@ impl Plan {
             }
             // One queue: a host's socket must see every frame.
             links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far, 1).await)?;
-            if far.namespace.is_lent() {
-                far.namespace.run(|| quiet(&[&far.name], true))?;
+            if far.namespace.is_external() {
+                far.namespace.run(|| disable_autoconfiguration(&[&far.name], true))?;
             }
         }
         for cable in &self.cables {
             for side in 0..2 {
-                let (site, name) = cable.ends[side].clone();
-                sites[site].interfaces.push(Interface { name, index: 0, switch: cable.switches[side] });
+                let (node, name) = cable.ends[side].clone();
+                nodes[node].interfaces.push(Interface { name, index: 0, switch: cable.switches[side] });
             }
         }
         Ok(())
@@ -207,11 +207,11 @@ fn switch_mac(cable: usize, end: u8) -> [u8; 6] {
     [0x02, 0x53, 0x57, end, high, low]
 }
 
-/// The scopes of [`quiet`] for all interfaces still to be created.
+/// The scopes of [`disable_autoconfiguration`] for all interfaces still to be created.
 pub const NEW_INTERFACES: [&str; 2] = ["all", "default"];
 
 /// Stops the kernel from sending anything by itself on these interfaces of this thread's namespace.
-pub fn quiet(scopes: &[&str], host: bool) {
+pub fn disable_autoconfiguration(scopes: &[&str], host: bool) {
     for scope in scopes {
         let set = |name: &str, value: &str| sysctl(&format!("ipv6/conf/{scope}/{name}"), value);
         if !host {
@@ -227,10 +227,10 @@ pub fn quiet(scopes: &[&str], host: bool) {
     }
 }
 
-fn bring_up(sites: &mut [Site]) -> Result<(), RunError> {
-    for site in sites {
-        let interfaces = &mut site.interfaces;
-        links::in_namespace(&site.namespace, async |handle| {
+fn bring_up(nodes: &mut [NetnsNode]) -> Result<(), RunError> {
+    for node in nodes {
+        let interfaces = &mut node.interfaces;
+        links::in_namespace(&node.namespace, async |handle| {
             for interface in interfaces.iter_mut() {
                 interface.index = links::index(&handle, &interface.name).await?;
                 links::up(&handle, &interface.name, interface.index).await?;
@@ -242,11 +242,11 @@ fn bring_up(sites: &mut [Site]) -> Result<(), RunError> {
 }
 
 /// Adds every host's addresses and, for tools, its neighbours: the endpoints know them anyway.
-fn add_addresses(sites: &[Site], fabric: &Fabric) -> Result<(), RunError> {
+fn add_addresses(nodes: &[NetnsNode], fabric: &Fabric) -> Result<(), RunError> {
     let with_v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
-    for (site, own) in sites.iter().zip(&fabric.hosts) {
-        let index = site.interfaces[0].index;
-        links::in_namespace(&site.namespace, async |handle| {
+    for (node, own) in nodes.iter().zip(&fabric.hosts) {
+        let index = node.interfaces[0].index;
+        links::in_namespace(&node.namespace, async |handle| {
             links::add_address(&handle, index, own.v4.into()).await?;
             if with_v6 {
                 links::add_address(&handle, index, own.v6.into()).await?;

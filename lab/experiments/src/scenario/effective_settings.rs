@@ -12,7 +12,7 @@ use super::{Axis, Document, Error, Settings};
 
 /// The settings a scenario was made of.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Written {
+pub struct EffectiveSettings {
     /// Settings that the sweep varies, with their values.
     pub axes: Vec<Axis>,
     /// Settings of the file and of the command line.
@@ -22,7 +22,7 @@ pub struct Written {
     files: Vec<PathBuf>,
 }
 
-impl Written {
+impl EffectiveSettings {
     pub(super) fn of(document: &Document, settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
             axes: document.axes().to_vec(),

@@ -9,7 +9,7 @@ use spray_tools::info;
 use spray_tools::progress::{Progress, now};
 
 /// Shows the progress within a run if runs go one at a time, otherwise the completed runs.
-pub struct Show {
+pub struct ProgressDisplay {
     progress: Mutex<Progress>,
     begun: Instant,
     ended: AtomicUsize,
@@ -21,7 +21,7 @@ pub struct Show {
     live: bool,
 }
 
-impl Show {
+impl ProgressDisplay {
     pub fn new(jobs: usize, before: usize, live: bool) -> Self {
         let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(before));
         Self { progress: Mutex::new(Progress::on_stderr()), begun: now(), ended, done, before, jobs, live }
@@ -61,7 +61,7 @@ impl Show {
         let colon = if label.is_empty() { "" } else { ": " };
         self.with(|progress| match news {
             News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
-            News::Remark(text) => {
+            News::Notice(text) => {
                 progress.clear();
                 info!("spray: {label}{colon}{text}");
             }

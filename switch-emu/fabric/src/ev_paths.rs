@@ -14,7 +14,7 @@ use super::{LinkEvent, Network, RouteTable};
 
 /// The switches' choices in every routing epoch.
 #[derive(Debug)]
-pub struct Ancestors<'a> {
+pub struct EvPaths<'a> {
     network: &'a Network,
     /// Its port numbers are link indices.
     routes: RouteTable,
@@ -23,7 +23,7 @@ pub struct Ancestors<'a> {
 /// Ranks of the ports chosen along a path, in reverse order.
 type Choices = [u32; MAX_HOPS];
 
-impl<'a> Ancestors<'a> {
+impl<'a> EvPaths<'a> {
     /// Creates the choices under `events` in a run with `seed`, from which hash salts are drawn.
     pub fn new(network: &'a Network, events: &[LinkEvent], seed: u64) -> Self {
         Self { network, routes: RouteTable::new(network, events, seed, |link| link as u32) }
@@ -86,7 +86,7 @@ impl<'a> Ancestors<'a> {
             return 1;
         }
         let mut count = 0;
-        for link in self.routes.ways(at_ps, switch as u32, to as u32) {
+        for link in self.routes.path_ports(at_ps, switch as u32, to as u32) {
             let Some(next) = self.end(link) else { continue };
             if count >= most {
                 break;

@@ -1,8 +1,7 @@
-//! Schemes with switches that [remember](Scheme::remembers): they use the frame's trail too.
+//! Schemes that [use the frame's trail](Scheme::uses_trail).
 //!
-//! Each part is a separate function in the kernel, since its stack has no room for two.
+//! Each step is a separate function in the kernel, since its stack has no room for two.
 
-use super::calls::{NO_PORT, OPEN, Step};
 use super::choose::choose_by;
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave;
@@ -12,7 +11,8 @@ use super::list::Scheme;
 use super::notice::Notice;
 #[cfg(not(target_arch = "bpf"))]
 use super::reunion;
-use super::reunion::Here;
+use super::reunion::Hop;
+use super::subprograms::{NO_PORT, OPEN, Step};
 use super::{conga, flowcut};
 use crate::frame::Frame;
 use crate::verdict::Cause;
@@ -22,14 +22,14 @@ use crate::verdict::Cause;
 /// # Errors
 /// [`Cause::NoRoute`] without a route, or while a flow must wait before it changes its port.
 #[inline(always)]
-pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+pub fn route_by_trail<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     let port = match Scheme::from_number(switch.scheme) {
         Scheme::Conga => run_step(tables, Step::Conga, frame, host, OPEN),
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::route(tables, switch, frame, host),
         scheme => match scheme.reunion_base() {
-            Some(base) => recall_reunion(tables, frame, host, base),
+            Some(base) => route_by_reunion(tables, frame, host, base),
             None => run_step(tables, Step::Flowcut, frame, host, OPEN),
         },
     };
@@ -37,7 +37,7 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
 }
 
 #[inline(always)]
-fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
+fn route_by_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
     run_step(tables, Step::Begin, frame, host, OPEN)?;
     run_step(tables, Step::Move, frame, host, OPEN)?;
     let given = run_step(tables, Step::Prepare, frame, host, OPEN)?;
@@ -52,8 +52,8 @@ fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base:
 }
 
 #[inline(always)]
-fn run_step<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
-    let answer = tables.part(part, frame, host, port);
+fn run_step<F: Forwarding>(tables: &F, step: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+    let answer = tables.step(step, frame, host, port);
     if answer == NO_PORT { None } else { Some(answer) }
 }
 
@@ -62,29 +62,29 @@ const fn given_port(port: u32) -> Option<u32> {
     if port == OPEN { None } else { Some(port) }
 }
 
-/// Runs a part; returns [`NO_PORT`] for none.
+/// Runs a step; returns [`NO_PORT`] for none.
 #[inline(always)]
-pub fn part<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
-    run(tables, part, frame, host, port).unwrap_or(NO_PORT)
+pub fn step<F: Forwarding>(tables: &F, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
+    run(tables, step, frame, host, port).unwrap_or(NO_PORT)
 }
 
 #[inline(always)]
-fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+fn run<F: Forwarding>(tables: &F, step: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
     let switch = tables.switch(frame.switch)?;
-    match part {
+    match step {
         Step::Conga => conga::route(tables, switch, frame, host, given_port(port)),
         Step::Flowcut => {
             flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32).ok()
         }
         Step::Begin => {
-            Here::new(tables, switch, frame, host)?.begin()?;
+            Hop::new(tables, switch, frame, host)?.begin()?;
             Some(OPEN)
         }
         Step::Move => {
-            Here::new(tables, switch, frame, host)?.reroute(frame)?;
+            Hop::new(tables, switch, frame, host)?.reroute(frame)?;
             Some(OPEN)
         }
-        Step::Prepare => Some(match Here::new(tables, switch, frame, host)?.prepare(frame)? {
+        Step::Prepare => Some(match Hop::new(tables, switch, frame, host)?.prepare(frame)? {
             Some(given) => given,
             None => OPEN,
         }),
@@ -93,10 +93,10 @@ fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port
             Some(choose_by(tables, switch, &Arrival::of(frame, host), base)?.port)
         }
         Step::Settle => {
-            Here::new(tables, switch, frame, host)?.settle(frame, port)?;
+            Hop::new(tables, switch, frame, host)?.settle(frame, port)?;
             Some(port)
         }
-        Step::Path => Here::new(tables, switch, frame, host)?.take_path(port),
+        Step::Path => Hop::new(tables, switch, frame, host)?.take_path(port),
     }
 }
 

@@ -6,7 +6,7 @@ use spray_nic::device::FrameId;
 
 /// Ordered by the first three fields.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
+pub(crate) struct HeldFrame {
     pub due_ps: u64,
     /// Order of frames of one time.
     pub tie: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Held {
 /// also needs a heap for frames beyond its horizon of 67 us.
 #[derive(Debug)]
 pub(crate) struct HeldFrames {
-    heap: BinaryHeap<Reverse<Held>>,
+    heap: BinaryHeap<Reverse<HeldFrame>>,
     capacity: usize,
     arrivals: u64,
 }
@@ -40,13 +40,13 @@ impl HeldFrames {
         if self.heap.len() == self.capacity {
             return Err(frame);
         }
-        self.heap.push(Reverse(Held { due_ps, tie, arrival: self.arrivals, frame, len, at_port }));
+        self.heap.push(Reverse(HeldFrame { due_ps, tie, arrival: self.arrivals, frame, len, at_port }));
         self.arrivals += 1;
         Ok(())
     }
 
     /// Inserts a frame again that [`release`](Self::release) returned.
-    pub fn put_back(&mut self, held: Held) {
+    pub fn put_back(&mut self, held: HeldFrame) {
         self.heap.push(Reverse(held));
     }
 
@@ -55,7 +55,7 @@ impl HeldFrames {
     }
 
     /// Takes the first frame, due or not.
-    pub fn release(&mut self) -> Option<Held> {
+    pub fn release(&mut self) -> Option<HeldFrame> {
         self.heap.pop().map(|Reverse(held)| held)
     }
 }

@@ -5,11 +5,11 @@ use spray_pipeline::hash::mix;
 /// Draws the order of simultaneous events from a seed, independently for each time.
 //= docs/specs/emulation.md#EMU-9 ties
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ties {
+pub struct TieBreaker {
     seed: u64,
 }
 
-impl Ties {
+impl TieBreaker {
     /// Creates the draws of a run with this seed.
     pub const fn new(seed: u64) -> Self {
         Self { seed: mix(seed ^ SALT) }
@@ -31,7 +31,7 @@ mod tests {
 
     /// Returns how often each of `count` comes first at times that are `step` apart.
     fn firsts(seed: u64, count: usize, step: u64) -> Vec<u32> {
-        let ties = Ties::new(seed);
+        let ties = TieBreaker::new(seed);
         let mut firsts = vec![0; count];
         for time in 0..TIMES {
             let first = (0..count).min_by_key(|identity| ties.draw(time * step, *identity as u64)).unwrap();
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn seeds_and_times_differ_and_a_seed_repeats() {
-        let order = |seed, at| Ties::new(seed).draw(at, 0) < Ties::new(seed).draw(at, 1);
+        let order = |seed, at| TieBreaker::new(seed).draw(at, 0) < TieBreaker::new(seed).draw(at, 1);
         let differ = |other: &dyn Fn(u64) -> bool| (0..1000).filter(|at| order(1, *at) != other(*at)).count();
         assert_eq!(differ(&|at| order(1, at)), 0);
         assert!((400..600).contains(&differ(&|at| order(2, at))));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spray_capture::{Content, FrameRecord, Observer, PortAction};
+use spray_capture::{Content, FrameRecord, PortAction};
 use spray_fabric::{address, mac};
 use spray_pipeline::Cause;
 use spray_pipeline::frame::PAUSE;
@@ -13,33 +13,33 @@ use spray_wire::{
 
 use super::arena::{Slot, set, time_ps};
 use super::common::Common;
+use super::control_body::ControlBody;
 use super::hosts::End;
-use super::said::Said;
 
 /// An observer of frames. `()` observes nothing, at no cost.
-pub trait Watch: Send {
+pub trait Observer: Send {
     /// Whether it observes anything.
-    const SEES: bool;
+    const ACTIVE: bool;
 
     /// Takes one observation. Those of one interface come in order of time; with `alone`, all do.
-    fn see(&mut self, record: FrameRecord, alone: bool);
+    fn observe(&mut self, record: FrameRecord, alone: bool);
 
     /// Nothing earlier than `until_ps` follows.
     fn settle(&mut self, until_ps: u64);
 }
 
-impl Watch for () {
-    const SEES: bool = false;
+impl Observer for () {
+    const ACTIVE: bool = false;
 
-    fn see(&mut self, _sighting: FrameRecord, _alone: bool) {}
+    fn observe(&mut self, _sighting: FrameRecord, _alone: bool) {}
 
     fn settle(&mut self, _until_ps: u64) {}
 }
 
-impl Watch for Observer {
-    const SEES: bool = true;
+impl Observer for spray_capture::Observer {
+    const ACTIVE: bool = true;
 
-    fn see(&mut self, record: FrameRecord, alone: bool) {
+    fn observe(&mut self, record: FrameRecord, alone: bool) {
         self.lock().observe(record, alone);
     }
 
@@ -64,7 +64,7 @@ const MARKED: u32 = 1 << 31;
 
 /// The observer of a part.
 #[derive(Debug)]
-pub(super) struct Eyes<W> {
+pub(super) struct PartObserver<W> {
     pub watch: W,
     catalogue: Arc<Catalogue>,
     /// By event 1 + the link that its frame came over.
@@ -91,7 +91,7 @@ impl Catalogue {
         }
     }
 
-    fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Said]) -> Content {
+    fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[ControlBody]) -> Content {
         if slot.is_notice() {
             return Content::Opaque(slot.len);
         }
@@ -125,7 +125,7 @@ impl Catalogue {
     }
 }
 
-impl<W: Watch> Eyes<W> {
+impl<W: Observer> PartObserver<W> {
     pub(super) fn new(watch: W, catalogue: &Arc<Catalogue>, alone: bool) -> Self {
         Self { watch, catalogue: Arc::clone(catalogue), came_by: Vec::new(), alone }
     }
@@ -133,18 +133,18 @@ impl<W: Watch> Eyes<W> {
     /// A host puts a frame on its link, the port `port`, which may drop it.
     #[inline]
     pub(super) fn sends(&mut self, at_ps: u64, port: u32, slot: &Slot, body: &Body, left: &Result<(), Cause>) {
-        if !W::SEES {
+        if !W::ACTIVE {
             return;
         }
         let content = self.catalogue.content(slot, Some(body), &[]);
         let action = PortAction { dropped: left.err().map(Cause::name), ..PortAction::default() };
         let interface = self.catalogue.links[port as usize];
-        self.tell(at_ps, interface, true, content, action, None);
+        self.report(at_ps, interface, true, content, action, None);
     }
 
     #[inline]
     pub(super) fn leaves(&mut self, event: u32, port: u32) {
-        if W::SEES {
+        if W::ACTIVE {
             self.come_by(event, self.catalogue.links[port as usize] + 1);
         }
     }
@@ -161,15 +161,15 @@ impl<W: Watch> Eyes<W> {
 
     #[inline]
     pub(super) fn settled(&mut self, event: u32, marked: bool) {
-        if W::SEES && marked {
+        if W::ACTIVE && marked {
             self.came_by[event as usize] |= MARKED;
         }
     }
 
     /// A frame has arrived; `marked` if it was marked on arrival for its departure.
     #[inline]
-    pub(super) fn arrives(&mut self, event: u32, slot: &Slot, marked: bool, controls: &[Said]) {
-        if !W::SEES {
+    pub(super) fn arrives(&mut self, event: u32, slot: &Slot, marked: bool, controls: &[ControlBody]) {
+        if !W::ACTIVE {
             return;
         }
         let came_by = self.came_by(event);
@@ -178,26 +178,33 @@ impl<W: Watch> Eyes<W> {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         // The opposite direction of the same cable.
-        self.tell(at_ps, link ^ 1, false, content, PortAction { marked, ..PortAction::default() }, None);
+        self.report(at_ps, link ^ 1, false, content, PortAction { marked, ..PortAction::default() }, None);
     }
 
     /// A frame passes a port with `waiting` queued bytes.
-    pub(super) fn crosses(&mut self, port: u32, waiting: u64, slot: &Slot, action: PortAction, controls: &[Said]) {
+    pub(super) fn crosses(
+        &mut self,
+        port: u32,
+        waiting: u64,
+        slot: &Slot,
+        action: PortAction,
+        controls: &[ControlBody],
+    ) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
-        self.tell(time_ps(slot.key), interface, true, content, action, Some(waiting));
+        self.report(time_ps(slot.key), interface, true, content, action, Some(waiting));
     }
 
     /// A switch has no route for a frame.
-    pub(super) fn unroutable(&mut self, slot: &Slot, controls: &[Said]) {
+    pub(super) fn unroutable(&mut self, slot: &Slot, controls: &[ControlBody]) {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
         let action = PortAction { dropped: Some(Cause::NoRoute.name()), ..PortAction::default() };
-        self.tell(at_ps, interface, true, content, action, None);
+        self.report(at_ps, interface, true, content, action, None);
     }
 
-    fn tell(
+    fn report(
         &mut self,
         at_ps: u64,
         interface: u32,
@@ -207,6 +214,6 @@ impl<W: Watch> Eyes<W> {
         waiting_bytes: Option<u64>,
     ) {
         let record = FrameRecord { at_ps: at_ps.cast_signed(), interface, outbound, content, action, waiting_bytes };
-        self.watch.see(record, self.alone);
+        self.watch.observe(record, self.alone);
     }
 }

@@ -4,12 +4,12 @@ use spray_wire::{Ack, Body, Echoes, EvPort, Time};
 
 /// Most are ACKs without echoes, which take 72 bytes instead of the 120 of a [`Body`].
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ControlBody {
     Ack(PlainAck),
     Other(Box<Body>),
 }
 
-const _: () = assert!(size_of::<Said>() == 72);
+const _: () = assert!(size_of::<ControlBody>() == 72);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PlainAck {
@@ -27,7 +27,7 @@ pub(super) struct PlainAck {
     misrouted: bool,
 }
 
-impl Said {
+impl ControlBody {
     #[inline]
     pub(super) fn new(body: &Body) -> Self {
         let Body::Ack(ack) = body else { return Self::Other(Box::new(*body)) };
@@ -90,7 +90,7 @@ impl Said {
     }
 }
 
-impl Default for Said {
+impl Default for ControlBody {
     #[inline]
     fn default() -> Self {
         Self::Ack(PlainAck::default())

@@ -5,90 +5,90 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_pipeline::config::NEVER;
 
-use super::arena::{Kind, Turn};
-use super::mail::{Mail, Over};
+use super::arena::{Kind, Phase};
+use super::batch::{Batch, FlowEnd};
 use super::net::Net;
+use super::observer::Observer;
 use super::partition::Partition;
-use super::watch::Watch;
 
 /// Mailboxes between parts, double-buffered by window, so that no lock is contended.
 #[derive(Debug)]
-pub(super) struct Handover {
+pub(super) struct Mailboxes {
     windows: [Window; 2],
-    /// The first way of each part, and the destination of each way.
-    first_way: Vec<usize>,
+    /// The first channel of each part, and the destination of each channel.
+    first_channel: Vec<usize>,
     ends: Vec<u32>,
-    /// The ways to each part, by origin.
+    /// The channels to each part, by origin.
     into: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct Window {
-    /// By way.
-    mail: Vec<Mutex<Mail>>,
+    /// By channel.
+    mail: Vec<Mutex<Batch>>,
     /// By part.
-    over: Vec<Mutex<Vec<Over>>>,
+    over: Vec<Mutex<Vec<FlowEnd>>>,
     /// By part, whether it has anything to receive.
     any: Vec<AtomicBool>,
 }
 
-impl Handover {
+impl Mailboxes {
     pub(super) fn new(partition: &Partition) -> Self {
-        let first_way = partition.ways.iter().scan(0, |next, ways| Some(std::mem::replace(next, *next + ways.len())));
-        let first_way: Vec<usize> = first_way.collect();
-        let ends: Vec<u32> = partition.ways.iter().flatten().copied().collect();
+        let first = partition.channels.iter().scan(0, |next, to| Some(std::mem::replace(next, *next + to.len())));
+        let first_channel: Vec<usize> = first.collect();
+        let ends: Vec<u32> = partition.channels.iter().flatten().copied().collect();
         let mut into = vec![Vec::new(); partition.len()];
-        ends.iter().enumerate().for_each(|(way, end)| into[*end as usize].push(way));
+        ends.iter().enumerate().for_each(|(channel, end)| into[*end as usize].push(channel));
         let windows = [(); 2].map(|()| Window {
             mail: ends.iter().map(|_| Mutex::default()).collect(),
             over: into.iter().map(|_| Mutex::default()).collect(),
             any: into.iter().map(|_| AtomicBool::new(false)).collect(),
         });
-        Self { windows, first_way, ends, into }
+        Self { windows, first_channel, ends, into }
     }
 
-    /// Sends the outbox of part `number`; returns the earliest time in it.
-    pub(super) fn hand_over<W: Watch>(
+    /// Sends the outbox of `part`; returns the earliest time in it.
+    pub(super) fn send_outbox<W: Observer>(
         &self,
         window: usize,
-        number: usize,
+        part: usize,
         net: &mut Net<'_, W>,
-        spare: &mut Vec<Mail>,
+        spare: &mut Vec<Batch>,
     ) -> u64 {
         let Window { mail, over, any } = &self.windows[window % 2];
-        for (way, own) in (self.first_way[number]..).zip(&mut net.outbox) {
+        for (channel, own) in (self.first_channel[part]..).zip(&mut net.outbox) {
             let own = std::mem::take(own);
             if own.slots.is_empty() {
                 spare.push(own);
                 continue;
             }
-            *lock(&mail[way]) = own;
-            any[self.ends[way] as usize].store(true, Ordering::Relaxed);
+            *lock(&mail[channel]) = own;
+            any[self.ends[channel] as usize].store(true, Ordering::Relaxed);
         }
-        for told in net.over.drain(..) {
+        for told in net.flow_ends.drain(..) {
             lock(&over[told.part as usize]).push(told);
             any[told.part as usize].store(true, Ordering::Relaxed);
         }
         std::mem::replace(&mut net.out_ps, NEVER)
     }
 
-    /// Receives what was sent to part `number` in `window`, in the order of the senders, regardless
-    /// of threads. Buffers go to `spare`, and from there to outboxes: they are in the cache.
-    pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
+    /// Receives what was sent to `part` in `window`, in the order of the senders, regardless
+    /// of threads. Buffers go to `free`, and from there to outboxes: they are in the cache.
+    pub(super) fn receive<W: Observer>(&self, window: usize, part: usize, net: &mut Net<'_, W>, free: &mut Vec<Batch>) {
         let Window { mail, over, any } = &self.windows[window % 2];
-        if !any[number].swap(false, Ordering::Relaxed) {
+        if !any[part].swap(false, Ordering::Relaxed) {
             return;
         }
-        for way in &self.into[number] {
-            let mut mail = std::mem::take(&mut *lock(&mail[*way]));
+        for channel in &self.into[part] {
+            let mut mail = std::mem::take(&mut *lock(&mail[*channel]));
             if !mail.slots.is_empty() {
-                net.take_in(&mut mail);
-                spare.push(mail);
+                net.insert_batch(&mut mail);
+                free.push(mail);
             }
         }
-        let mut over = std::mem::take(&mut *lock(&over[number]));
+        let mut over = std::mem::take(&mut *lock(&over[part]));
         over.sort_unstable();
-        over.into_iter().for_each(|over| net.schedule(over.at_ps, Turn::Start, Kind::Over, over.end));
+        over.into_iter().for_each(|over| net.schedule(over.at_ps, Phase::Start, Kind::FlowEnd, over.end));
     }
 }
 

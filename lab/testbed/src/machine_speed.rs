@@ -3,7 +3,7 @@
 
 /// Measures the rate of a burst from its first arrival on, for as long as the accuracy needs.
 #[derive(Debug)]
-pub(super) struct Count {
+pub(super) struct RateMeter {
     begun_ns: u64,
     enough_bytes: u64,
     arrived_ns: Option<u64>,
@@ -14,7 +14,7 @@ pub(super) struct Count {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Counted {
+pub(super) enum RateMeasurement {
     Going,
     /// Bytes per second.
     Rate(f64),
@@ -30,48 +30,47 @@ const MOST_NS: u64 = 20_000_000_000;
 const ENOUGH_PACKETS: u64 = 1_000;
 const SILENCE_NS: u64 = 30_000_000_000;
 
-impl Count {
+impl RateMeter {
     pub fn new(now_ns: u64, payload_bytes: u32) -> Self {
         let enough_bytes = ENOUGH_PACKETS * u64::from(payload_bytes);
         Self { begun_ns: now_ns, enough_bytes, arrived_ns: None, first: None, last: (now_ns, 0) }
     }
 
     /// Takes the number of bytes that have arrived since the beginning.
-    pub fn on_report(&mut self, now_ns: u64, bytes: u64) -> Counted {
+    pub fn on_report(&mut self, now_ns: u64, bytes: u64) -> RateMeasurement {
         if bytes > self.last.1 {
             self.last = (now_ns, bytes);
         }
         if now_ns - self.last.0 >= SILENCE_NS {
-            return Counted::Nothing;
+            return RateMeasurement::Nothing;
         }
         if bytes > 0 {
             self.arrived_ns.get_or_insert(now_ns);
         }
-        let Some(arrived_ns) = self.arrived_ns else { return Counted::Going };
+        let Some(arrived_ns) = self.arrived_ns else { return RateMeasurement::Going };
         if now_ns - arrived_ns < WARM_UP_NS {
-            return Counted::Going;
+            return RateMeasurement::Going;
         }
         let (first_ns, first_bytes) = *self.first.get_or_insert((now_ns, bytes));
         let (counted_ns, counted_bytes) = (now_ns - first_ns, bytes - first_bytes);
         let is_enough = counted_ns >= LEAST_NS && counted_bytes >= self.enough_bytes;
         if is_enough || (counted_ns >= MOST_NS && counted_bytes > 0) {
-            return Counted::Rate(counted_bytes as f64 / (counted_ns as f64 / 1e9));
+            return RateMeasurement::Rate(counted_bytes as f64 / (counted_ns as f64 / 1e9));
         }
-        Counted::Going
+        RateMeasurement::Going
     }
 
     /// Returns the result if the burst ended early.
-    pub fn end(&self) -> Counted {
+    pub fn end(&self) -> RateMeasurement {
         let (first_ns, first_bytes) = self.first.unwrap_or((self.begun_ns, 0));
         match self.last.1.saturating_sub(first_bytes) {
-            0 => Counted::Nothing,
-            bytes => Counted::Rate(bytes as f64 / ((self.last.0 - first_ns).max(1) as f64 / 1e9)),
+            0 => RateMeasurement::Nothing,
+            bytes => RateMeasurement::Rate(bytes as f64 / ((self.last.0 - first_ns).max(1) as f64 / 1e9)),
         }
     }
 }
 
-/// Returns by how much other load slows a busy thread, which ran for `ran_ns` in `elapsed_ns`;
-/// `None` if not by much.
+/// Returns how much other load slows a busy thread, which ran `ran_ns` of `elapsed_ns`, if much.
 pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64) -> Option<f64> {
     let slower = elapsed_ns as f64 / ran_ns.max(1) as f64;
     (slower >= SHARED).then_some(slower)
@@ -83,7 +82,7 @@ const SHARED: f64 = 2.0;
 
 /// Describes a calibration that found other load, or a long run. `run_ps` is the virtual time of a
 /// run without queues, `dilation` its factor on an idle machine.
-pub(super) fn expectation(run_ps: u64, dilation: f64, slower: Option<f64>) -> Option<String> {
+pub(super) fn duration_notice(run_ps: u64, dilation: f64, slower: Option<f64>) -> Option<String> {
     let seconds = run_ps as f64 / 1e12 * dilation * slower.unwrap_or(1.0);
     let takes = format!("a run takes at least {} s", seconds.ceil());
     match slower {
@@ -108,7 +107,7 @@ pub(super) fn times(slower: f64) -> String {
 
 /// Detects a run that is much slower than planned.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct SlowdownDetector {
     /// Real over virtual time, as planned.
     dilation: f64,
     /// Real and virtual time at the start of the interval.
@@ -121,7 +120,7 @@ const LOOK_NS: u64 = 2_000_000_000;
 /// Not less, as the clock always waits now and then.
 const MUCH_SLOWER: f64 = 10.0;
 
-impl Pace {
+impl SlowdownDetector {
     pub fn new(dilation: f64) -> Self {
         Self { dilation, since: None, reported: false }
     }
@@ -150,14 +149,14 @@ mod tests {
     /// Measures a machine that carries nothing for `delay_ns`, then `rate` packets per second,
     /// every `look_ns`. Returns the measured packets per second, and the seconds that it took.
     fn count(delay_ns: u64, rate: u64, look_ns: u64) -> (Option<f64>, f64) {
-        let mut count = Count::new(7, PAYLOAD);
+        let mut count = RateMeter::new(7, PAYLOAD);
         for look in 1.. {
             let elapsed_ns = look * look_ns;
             let packets = u128::from(elapsed_ns.saturating_sub(delay_ns)) * u128::from(rate) / u128::from(S);
             let rate = match count.on_report(7 + elapsed_ns, packets as u64 * u64::from(PAYLOAD)) {
-                Counted::Going => continue,
-                Counted::Rate(bytes) => Some(bytes / f64::from(PAYLOAD)),
-                Counted::Nothing => None,
+                RateMeasurement::Going => continue,
+                RateMeasurement::Rate(bytes) => Some(bytes / f64::from(PAYLOAD)),
+                RateMeasurement::Nothing => None,
             };
             return (rate, elapsed_ns as f64 / 1e9);
         }
@@ -182,19 +181,19 @@ mod tests {
     fn the_measurement_ends_on_a_machine_that_carries_nothing() {
         assert_eq!(count(u64::MAX, 1_000, 2_000_000), (None, 30.0));
         // It stops before there is enough to measure.
-        let mut count = Count::new(0, PAYLOAD);
+        let mut count = RateMeter::new(0, PAYLOAD);
         let counted = (1..).map(|second| count.on_report(second * S, u64::from(PAYLOAD)));
-        let ends: Vec<Counted> = counted.take_while(|counted| *counted == Counted::Going).collect();
+        let ends: Vec<RateMeasurement> = counted.take_while(|counted| *counted == RateMeasurement::Going).collect();
         assert_eq!(ends.len(), 30);
-        assert_eq!(count.on_report(31 * S, u64::from(PAYLOAD)), Counted::Nothing);
+        assert_eq!(count.on_report(31 * S, u64::from(PAYLOAD)), RateMeasurement::Nothing);
     }
 
     #[test]
     fn a_burst_that_ends_early_gives_an_estimate_if_possible() {
-        let mut count = Count::new(0, PAYLOAD);
-        assert_eq!(count.end(), Counted::Nothing);
+        let mut count = RateMeter::new(0, PAYLOAD);
+        assert_eq!(count.end(), RateMeasurement::Nothing);
         count.on_report(S, 10 * u64::from(PAYLOAD));
-        assert_eq!(count.end(), Counted::Rate(10.0 * f64::from(PAYLOAD)));
+        assert_eq!(count.end(), RateMeasurement::Rate(10.0 * f64::from(PAYLOAD)));
     }
 
     #[test]
@@ -209,10 +208,10 @@ mod tests {
     #[test]
     fn the_duration_of_a_run_is_reported_if_it_is_long_or_the_machine_busy() {
         const RUN_PS: u64 = 1_400_000_000;
-        assert_eq!(expectation(RUN_PS, 500.0, None), None);
-        let busy = expectation(RUN_PS, 500.0, Some(16.0)).unwrap();
+        assert_eq!(duration_notice(RUN_PS, 500.0, None), None);
+        let busy = duration_notice(RUN_PS, 500.0, Some(16.0)).unwrap();
         assert!(busy.contains("is busy") && busy.contains("16 times fewer") && busy.contains("least 12 s"), "{busy}");
-        let slow = expectation(RUN_PS, 75_871.0, None).unwrap();
+        let slow = duration_notice(RUN_PS, 75_871.0, None).unwrap();
         assert!(
             slow.contains("75871 times slower") && slow.contains("least 107 s") && !slow.contains("busy"),
             "{slow}"
@@ -221,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_run_that_becomes_much_slower_is_reported_once() {
-        let mut pace = Pace::new(100.0);
+        let mut pace = SlowdownDetector::new(100.0);
         let mut now_ps = 5;
         // At the planned rate, then nine times slower, then a hundred times.
         let speeds = [vec![1; 40], vec![9; 40], vec![100; 40]].concat();
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!((told[0] - 100.0).abs() < 1.0, "{told:?}");
         // Virtual time stops.
-        let mut pace = Pace::new(100.0);
+        let mut pace = SlowdownDetector::new(100.0);
         assert_eq!((pace.on_report(0, 5), pace.on_report(S, 5)), (None, None));
         assert!(pace.on_report(2 * S, 5).is_some_and(|slower| slower > 1e6));
     }
