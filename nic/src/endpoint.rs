@@ -6,7 +6,7 @@
 //!
 //! | file or folder | content |
 //! |---|---|
-//! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input` and `service` are its parts |
+//! | `machine` | the endpoint without its device, built on a [`spray_core::host::Scheduler`]; `input` and `service` are its parts |
 //! | `shared` | what the connections share, and what follows from an event at one of them |
 //! | `admission` | the handshake; how a client proves its address and its key, and waits for the key exchange |
 //! | `connection` | a connection, the bounded table of connections, one deadline for each |

@@ -3,12 +3,12 @@
 //! | file | content |
 //! |---|---|
 //! | `header` | header of each message |
-//! | `order` | reordering of the messages of a peer |
+//! | `reorder` | reordering of the messages of a peer |
 //! | `matching` | matching of messages and receives |
 //! | `buffers` | memory of the application |
 //! | `sending`, `receiving` | outgoing and incoming connections |
 //! | `bindings` | objects bound to the endpoint |
-//! | `remote`, `requests`, `memory` | RMA: messages, pending operations, execution |
+//! | `rma`, `requests`, `memory` | RMA: messages, pending operations, execution |
 //! | `next_hop` | next hops of peers |
 //!
 //! Each side sends on connections that it opened: no agreement is needed before the first message,

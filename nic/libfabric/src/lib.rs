@@ -12,7 +12,7 @@
 //! | `shared` | state of a domain: its interface, and the endpoint on it |
 //! | `open`, `progress` | opening an interface, and the progress thread |
 //! | `engine` | data path of an endpoint, without objects of C |
-//! | `peers`, `queue`, `side` | shared by engine and objects |
+//! | `peers`, `queue`, `direction` | shared by engine and objects |
 #![deny(unsafe_code)]
 
 mod abi;
