@@ -18,13 +18,15 @@ use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Transit};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::deployment::{Attachment, MacRewrite, TTL_EXPIRED, Dest, DELAY_HEADER_BYTES, DelayHeader, elapsed_ps};
+use spray_pipeline::deployment::{
+    Attachment, DELAY_HEADER_BYTES, DelayHeader, Dest, MacRewrite, TTL_EXPIRED, elapsed_ps,
+};
 use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Subprograms, LoadQuery, LoadMeasure, NO_PORT, OPEN, Step};
+use spray_pipeline::scheme::{self, LoadMeasure, LoadQuery, NO_PORT, OPEN, Step, Subprograms};
 use spray_pipeline::shim::{Shim, Shimmed};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
@@ -187,8 +189,8 @@ impl Tables for Maps {
     }
     #[inline(always)]
     fn note(&self, port: u32, transit: &Transit) {
-        let Transit { came_ps, left_ps, waiting, bytes, became } = *transit;
-        spray_note(port, came_ps, left_ps, u64::from(waiting) << 32 | u64::from(bytes), became);
+        let Transit { arrived_ps, departed_ps, waiting, bytes, flags } = *transit;
+        spray_note(port, arrived_ps, departed_ps, u64::from(waiting) << 32 | u64::from(bytes), flags);
     }
 }
 
@@ -224,7 +226,7 @@ impl Subprograms for Maps {
     fn step(&self, step: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         // SAFETY: a reference, valid for the calls.
         unsafe {
-            match part {
+            match step {
                 Step::Conga => spray_conga(frame, host, port),
                 Step::Flowcut => spray_flowcut(frame, host),
                 Step::Begin => spray_begin(frame, host),
@@ -316,7 +318,7 @@ macro_rules! parts {
                 let [port, ..] = [$($port,)? OPEN];
                 // SAFETY: by this function's contract.
                 let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-                View::of(&Maps).map_or(NO_PORT, |view| scheme::part(&view, Step::$part, frame, host, port))
+                View::of(&Maps).map_or(NO_PORT, |view| scheme::step(&view, Step::$part, frame, host, port))
             }
         )+
     };
@@ -391,9 +393,9 @@ extern "C" fn spray_impair(port: u32) -> u32 {
 /// [`spray_pipeline::note`] as a global function, with its own stack. Returns 0.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
+extern "C" fn spray_note(port: u32, arrived_ps: u64, departed_ps: u64, sizes: u64, flags: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
-    spray_pipeline::note(&Maps, port, &Transit { came_ps, left_ps, waiting, bytes, became });
+    spray_pipeline::note(&Maps, port, &Transit { arrived_ps, departed_ps, waiting, bytes, flags });
     0
 }
 
@@ -441,7 +443,10 @@ pub fn deployed(context: XdpContext) -> u32 {
             if flags == 0 && attachment().is_some_and(|attachment| attachment.undelayed != 0) {
                 return redirect(&context, port, 0);
             }
-            redirect_to_socket(&context, DelayHeader { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, flags })
+            redirect_to_socket(
+                &context,
+                DelayHeader { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, flags },
+            )
         }
         //= docs/specs/switch.md#SW-30 TTL expiry
         Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.external == 0) => {
