@@ -134,7 +134,7 @@ fn lossless() -> Scenario {
         "name = \"dragonfly\"\nsample_us = 0\ntime_limit_us = 5000\n[topology]\nkind = \"dragonfly\"\ngroups = 4\n\
                 routers_per_group = 4\nhosts_per_router = 4\nglobal_cables = 3\nhost_gbps = 200\n[queue]\nlimit = \"1 bdp\"\n\
                 pfc = true\ntrimming = false\n[transport]\nbalancer = \"ecmp\"\ncc = \"fixed-window\"\nsack_gap_packets = 0\n\
-                rto_min_us = 4000\n[workload]\nkind = \"all-to-all\"\nbytes = \"1 MiB\"\nopen = 63",
+                rto_min_us = 4000\n[workload]\nkind = \"all-to-all\"\nbytes = \"1 MiB\"\nconcurrent_messages = 63",
     )
 }
 

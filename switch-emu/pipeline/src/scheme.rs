@@ -1,7 +1,7 @@
 //! The choice among equal-cost ports: a file for each rule, a line in `list.rs` for each scheme.
 //!
 //! A scheme reads the frame, its group, words of memory ([`Forwarding::word`]) and ports' queues
-//! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
+//! ([`Forwarding::queue_state`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod conga;
 #[cfg(not(target_arch = "bpf"))]

@@ -38,7 +38,7 @@ impl SwitchProgram {
     }
 
     /// Attaches to an interface of the calling thread's network namespace. Frames are dropped until
-    /// [`SwitchProgram::hold`] has a socket for them.
+    /// [`SwitchProgram::register_socket`] has a socket for them.
     pub fn attach_interface(&mut self, ifindex: u32, attachment: &Attachment) -> Result<AttachMode, ProgramError> {
         self.maps.put("attachments", &ifindex.to_ne_bytes(), pod_bytes(attachment))?;
         self.attach_program(DEPLOYED, ifindex)
