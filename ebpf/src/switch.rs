@@ -308,8 +308,8 @@ unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
 
 /// Makes each [`Step`] a global function, with its own stack. Only those `given` a port have that
 /// parameter: the compiler omits unused ones, but the verifier requires all.
-macro_rules! parts {
-    ($($name:ident $part:ident $(given $port:ident)?;)+) => {
+macro_rules! steps {
+    ($($name:ident $step:ident $(given $port:ident)?;)+) => {
         $(
             /// Runs this step. The pointer must be null or valid.
             #[unsafe(no_mangle)]
@@ -318,13 +318,13 @@ macro_rules! parts {
                 let [port, ..] = [$($port,)? OPEN];
                 // SAFETY: by this function's contract.
                 let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-                View::of(&Maps).map_or(NO_PORT, |view| scheme::step(&view, Step::$part, frame, host, port))
+                View::of(&Maps).map_or(NO_PORT, |view| scheme::step(&view, Step::$step, frame, host, port))
             }
         )+
     };
 }
 
-parts! {
+steps! {
     spray_conga Conga given port;
     spray_flowcut Flowcut;
     spray_begin Begin;
