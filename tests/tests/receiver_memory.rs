@@ -137,7 +137,7 @@ impl Attacker {
         (0..2).for_each(|_| self.send(&data, payload));
         self.message += 1;
         self.payload_bytes += payload.len() as u64;
-        if self.message % 32 == 0 {
+        if self.message.is_multiple_of(32) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

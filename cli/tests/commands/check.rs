@@ -35,3 +35,16 @@ fn files_are_described_or_rejected_with_their_place() {
     assert!(errors[0].contains("HPCC") && errors[1].contains("cannot be read"), "{errors:?}");
     assert!(text(&output.stderr).ends_with("2 of 3 files are not read\n"), "{output:?}");
 }
+
+#[test]
+fn renamed_settings_are_accepted_with_a_warning() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "name = \"s\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+         [workload]\nkind = \"partner-after-partner\"\nsizes = \"uniform\"\nmax_bytes = \"64 KiB\"\nmessages = 2\n",
+    );
+    let output = spray(&["run", &scenario, "--engine", "sim", "--no-report", "--out", &folder.join("out")]);
+    let warning = "`partner-after-partner` of `workload.kind` is now `closed-loop`";
+    assert!(output.status.success() && text(&output.stderr).contains(warning), "{output:?}");
+}

@@ -305,7 +305,10 @@ fn user_of_a_program() {
     drop(load().unwrap());
     rights::no_new_privileges().unwrap();
     // Between reading an object and loading its program.
-    let confine = |_: &mut _| Ok(calls::allow_only(true).unwrap());
+    let confine = |_: &mut _| {
+        calls::allow_only(true).unwrap();
+        Ok(())
+    };
     let refused = load_object::<ProgramError>(SteerProgram::NAME, SteerProgram::OBJECT, confine);
     assert!(matches!(refused, Err(ProgramError::NotPermitted(_))), "{refused:?}");
     // A compromised process can divert other addresses, also on further interfaces.
