@@ -441,10 +441,8 @@ pub fn deployed(context: XdpContext) -> u32 {
             if flags == 0 && attachment().is_some_and(|attachment| attachment.undelayed != 0) {
                 return redirect(&context, port, 0);
             }
-            redirect_to_xsk(
-                &context,
-                DelayHeader { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, flags },
-            )
+            let due_ps = due_ps.wrapping_add(late_ns.wrapping_mul(1000));
+            redirect_to_xsk(&context, DelayHeader { due_ps, port, flags })
         }
         //= docs/specs/switch.md#SW-30 TTL expiry
         Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.external == 0) => {
