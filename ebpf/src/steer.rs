@@ -1,5 +1,4 @@
-//! The host end of a real link: redirects frames of the transport to the AF_XDP socket of their
-//! queue, passes others to the kernel.
+//! The host end of a real link: redirects the transport's frames to AF_XDP sockets by queue.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]

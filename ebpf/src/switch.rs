@@ -18,9 +18,7 @@ use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Transit};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::deployment::{
-    Attachment, DELAY_HEADER_BYTES, DelayHeader, Dest, MacRewrite, TTL_EXPIRED, elapsed_ps,
-};
+use spray_pipeline::deployment::{Attachment, DELAY_HEADER_BYTES, DelayHeader, Dest, EXPIRED, MacRewrite, elapsed_ps};
 use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
@@ -421,7 +419,7 @@ pub fn deployed(context: XdpContext) -> u32 {
     match here.dest(&Maps, &packet) {
         Dest::Fabric => {}
         Dest::Kernel => return XDP_PASS,
-        Dest::Bridge => return redirect_to_socket(&context, BRIDGED),
+        Dest::Bridge => return redirect_to_xsk(&context, BRIDGED),
     }
     let routed = here.routes(&packet);
     if let Some(impaired) = IMPAIRED.get_ptr_mut(0) {
@@ -443,20 +441,18 @@ pub fn deployed(context: XdpContext) -> u32 {
             if flags == 0 && attachment().is_some_and(|attachment| attachment.undelayed != 0) {
                 return redirect(&context, port, 0);
             }
-            redirect_to_socket(
-                &context,
-                DelayHeader { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, flags },
-            )
+            let due_ps = due_ps.wrapping_add(late_ns.wrapping_mul(1000));
+            redirect_to_xsk(&context, DelayHeader { due_ps, port, flags })
         }
         //= docs/specs/switch.md#SW-30 TTL expiry
         Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.external == 0) => {
-            redirect_to_socket(&context, DelayHeader { due_ps, port, flags: TTL_EXPIRED })
+            redirect_to_xsk(&context, DelayHeader { due_ps, port, flags: EXPIRED })
         }
         Verdict::Expired { .. } => XDP_DROP,
         // No frame is emulated, so that none is returned.
         Verdict::Drop(_) | Verdict::Return { .. } => XDP_DROP,
         Verdict::Pass => match attachment().map(|attachment| attachment.dest_of_unknown(&packet)) {
-            Some(Dest::Bridge) => redirect_to_socket(&context, BRIDGED),
+            Some(Dest::Bridge) => redirect_to_xsk(&context, BRIDGED),
             _ => XDP_PASS,
         },
     }
@@ -467,7 +463,7 @@ const BRIDGED: DelayHeader = DelayHeader { due_ps: 0, port: NO_PORT, flags: 0 };
 
 /// Redirects a frame to the socket of its interface and queue.
 #[inline(always)]
-fn redirect_to_socket(context: &XdpContext, header: DelayHeader) -> u32 {
+fn redirect_to_xsk(context: &XdpContext, header: DelayHeader) -> u32 {
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
     if unsafe { bpf_xdp_adjust_head(context.ctx, -(DELAY_HEADER_BYTES as i32)) } != 0 {
         return XDP_ABORTED;

@@ -158,12 +158,12 @@ pub struct DelayHeader {
     pub due_ps: u64,
     /// The egress port; [`NO_PORT`]: the frame is for the [`Dest::Bridge`].
     pub port: u32,
-    /// Further flags: [`TTL_EXPIRED`], [`CORRUPTED`], [`DUPLICATED`], [`DELAYED`].
+    /// Further flags: [`EXPIRED`], [`CORRUPTED`], [`DUPLICATED`], [`DELAYED`].
     pub flags: u32,
 }
 
 /// [`DelayHeader::flags`]: its TTL expired at this port; an ICMP error is due.
-pub const TTL_EXPIRED: u32 = 1;
+pub const EXPIRED: u32 = 1;
 /// [`DelayHeader::flags`]: one bit of it is flipped.
 pub const CORRUPTED: u32 = 2;
 /// [`DelayHeader::flags`]: it is sent twice.

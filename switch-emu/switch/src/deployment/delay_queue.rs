@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceHealth, DeviceStats, FrameId, Received, XskDevice};
-use spray_pipeline::deployment::{CORRUPTED, DELAY_HEADER_BYTES, DUPLICATED, DelayHeader, TTL_EXPIRED};
+use spray_pipeline::deployment::{CORRUPTED, DELAY_HEADER_BYTES, DUPLICATED, DelayHeader, EXPIRED};
 use spray_pipeline::hash::mix;
 use spray_pipeline::scheme::NO_PORT;
 use spray_wire::offsets::ETHERNET_BYTES;
@@ -174,7 +174,7 @@ impl Worker {
                         self.count += 1;
                         let place = DelayedFrame { socket: from, frame, len, port, flags };
                         // The reply is delayed by as much again for its way back.
-                        let back_ns = if flags & TTL_EXPIRED != 0 { (due_ps / 1000).saturating_sub(now_ns) } else { 0 };
+                        let back_ns = if flags & EXPIRED != 0 { (due_ps / 1000).saturating_sub(now_ns) } else { 0 };
                         self.due.push(Reverse((due_ps / 1000 + back_ns, self.count, place)));
                         continue;
                     }
@@ -229,8 +229,7 @@ impl Worker {
             let Some(Reverse((_, _, place))) = self.due.pop() else { break };
             let times = if place.flags & DUPLICATED != 0 { 2 } else { 1 };
             for _ in 0..times {
-                let sent =
-                    if place.flags & TTL_EXPIRED != 0 { self.send_time_exceeded(&place) } else { self.send(&place) };
+                let sent = if place.flags & EXPIRED != 0 { self.send_time_exceeded(&place) } else { self.send(&place) };
                 match sent {
                     Some(socket) => self.needs_flush[socket] = true,
                     None => drop(self.shared.refused.fetch_add(1, Relaxed)),
