@@ -273,7 +273,9 @@ fn smaller_mtus_are_reported_at_the_receiver_and_on_the_path() {
     assert!(sent.status.success() && receiving.end().success(), "{}", String::from_utf8_lossy(&sent.stderr));
     assert!(String::from_utf8_lossy(&sent.stdout).contains("bytes would fit here"));
     // This receiver has advertised its maximum before the MTU of its link is reduced.
-    let mut receiving = receiver(&pair, &out.join("other"), false);
+    let other = out.join("other");
+    std::fs::create_dir(&other).unwrap();
+    let mut receiving = receiver(&pair, &other, false);
     ip(&pair, 1, "link set eth0 mtu 1000");
     let mut command = sender(&file, false, &["--timeout", "1"]);
     let sent = pair.run_in(0, || command.output()).unwrap().unwrap();

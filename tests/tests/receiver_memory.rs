@@ -156,14 +156,14 @@ impl Attacker {
     /// Describes entries of this kind, by number and path.
     fn describe(&mut self, kind: u8, entries: impl IntoIterator<Item = (u32, String)>) {
         for (number, path) in entries {
-            let header = [&b"SF7"[..], &[kind], &number.to_be_bytes(), &(1_u64 << 20).to_be_bytes(), &[1, 0xff]];
+            let header = [&b"SF8"[..], &[kind], &number.to_be_bytes(), &(1_u64 << 20).to_be_bytes(), &[1, 0xff]];
             self.say(&[&header.concat(), path.as_bytes()].concat());
         }
     }
 
     /// States that the transfer has this number of entries.
     fn finish(&mut self, entries: u32) {
-        self.say(&[&b"SF7."[..], &entries.to_be_bytes(), &[0; 8]].concat());
+        self.say(&[&b"SF8."[..], &entries.to_be_bytes(), &[0; 8]].concat());
     }
 }
 
