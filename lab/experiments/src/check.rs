@@ -143,12 +143,14 @@ pub fn kind(text: &str) -> Result<InputKind, String> {
     if key == "name:" && begins(&["topology:"]) {
         return Err("a containerlab topology is not read; allowed: a scenario with `[topology]` of its nodes and links, or `spray up --host`".into());
     }
+    let is_flow = |line: &Vec<&str>| (5..=6).contains(&line.len()) && line.iter().all(is_number);
+    if first.len() == 1 && is_number(&first[0]) && lines.get(1).is_some_and(is_flow) {
+        return Err(
+            "a flow list of HPCC or ConWeave is not read; allowed: a `.cm` matrix, or `[[workload.flow]]`".into()
+        );
+    }
     if lines.iter().all(|line| line.iter().all(is_number)) {
         return match (first.len(), width) {
-            (1, 5..=6) => {
-                Err("a flow list of HPCC or ConWeave is not read; allowed: a `.cm` matrix, or `[[workload.flow]]`"
-                    .into())
-            }
             (1..=2, 2) => Ok(InputKind::Sizes),
             (1..=3, 3) => Err("three columns (size, index, share) are not read; allowed: bytes and share".into()),
             _ => Err("numbers alone are of no kind that is read; allowed: sizes and shares, two to a line".into()),
@@ -202,7 +204,7 @@ mod tests {
         for (text, expected) in [
             ("num_ranks 2\nrank 0 {\nl1: send 8b to 1\n}\n", "a GOAL trace"),
             ("name: lab\ntopology:\n  nodes:\n", "containerlab"),
-            ("3\n0 1 3 100 1000 2\n1 2 3 100 1000 2.5\n", "flow list of HPCC"),
+            ("3\n0 1 3 100 1000 2\n1 2 3 100 1000 2.5\n\nFlow: source, sink\n", "flow list of HPCC"),
             ("p 2\na 4\nh 2\nLink_speed_global_Gbps 400\n", "a dragonfly"),
             ("4 1 3\n3\n0 3 100Gbps 1000ns 0\n1 3 100Gbps 1000ns 0\n", "topology of HPCC"),
             ("6 1 0\n6 1 0.5\n13 1 1\n", "three columns"),
