@@ -100,7 +100,7 @@ impl Frames {
                     place.copy_from_slice(&bytes[HEADERS..]);
                 }
                 Layer::Headers => {
-                    let frame = parse(bytes, Ports::DEFAULT).expect("built valid frame").expect("ours");
+                    let frame = parse(bytes, Ports::DEFAULT).expect("a valid frame").expect("ours");
                     black_box(&frame.body);
                     place.copy_from_slice(frame.payload);
                 }

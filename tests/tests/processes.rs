@@ -315,7 +315,7 @@ fn one_receiver_serves_several_senders_at_once() {
     assert!(receiving.is_running(), "with --keep it continues");
 }
 
-/// What change of the next hop in the middle of a transfer.
+/// The next hop changes during a transfer.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     /// The router on this side changes its Ethernet address, and announces it.

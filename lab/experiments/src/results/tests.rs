@@ -71,7 +71,7 @@ fn received(order: OrderStats) -> ReceiverStats {
     stats
 }
 
-/// So many packets late by one place, by two to three, by four to seven.
+/// Returns degrees with these counts of packets late by one place, two to three, four to seven.
 fn degrees(counts: &[u64]) -> ReorderDegrees {
     let mut degrees = ReorderDegrees::default();
     counts.iter().enumerate().for_each(|(power, &count)| (0..count).for_each(|_| degrees.count(1 << power)));

@@ -260,7 +260,7 @@ fn every_error_has_a_position_and_the_allowed_values() {
         (
             event("node = \"leaf0->spine1\"\naction = \"down\""),
             "11:8",
-            "no node `leaf0->spine1`; allowed: leaf0, leaf1",
+            "no node `leaf0->spine1` (it is a link: `link = \"leaf0->spine1\"`); allowed: leaf0, leaf1",
         ),
         (event("node = \"core*\"\naction = \"down\""), "11:8", "no node `core*`; allowed: leaf0, leaf1, spine0"),
         (event("node = \"leaf0\"\nlink = \"leaf0->h0\"\naction = \"down\""), "11:8", "`link` and `node`; allowed: one"),

@@ -5,7 +5,7 @@
 //! `recv_done_trigger T` to signal trigger T at its end; then `trigger id T oneshot`, `multishot`
 //! or `barrier count N` per trigger. Flows with `msg`, alone or with a number, are messages of the
 //! connection `id`, in the order of the lines. Times are ps, `#` starts a comment, words are
-//! case-ignored and, behind the first, in any order.
+//! case-insensitive and, behind the first, in any order.
 
 mod line;
 

@@ -86,7 +86,7 @@ fn a_socket_without_a_program_reports_what_is_missing() {
         assert_eq!(
             (config.link_bps, config.address),
             (10_000_000_000, IpAddr::from([10, 77, 0, 1])),
-            "the properties new veth"
+            "the properties of veth"
         );
         let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         let endpoint = aio::Endpoint::spawn(device, config).unwrap();

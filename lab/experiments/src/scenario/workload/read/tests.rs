@@ -8,8 +8,7 @@ use crate::scenario::Scenario;
 use crate::workload::Overrides;
 
 fn parse(topology: &str, workload: &str) -> Result<Scenario, Error> {
-    let text =
-        format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"closed-after-closed\"\n{workload}\n");
+    let text = format!("name = \"x\"\n[topology]\n{topology}\n[workload]\nkind = \"closed-loop\"\n{workload}\n");
     Scenario::parse(Path::new("x.toml"), &text)
 }
 
