@@ -202,7 +202,7 @@ step_second() {
     linked
     send 100000
     end_receiver
-    if [ $sent = 0 ] && [ $code = 2 ] && grep -q 'is busy' /tmp/second; then good "refused"; else bad "exit $code, the first sender's $sent: \`$(said second)\`"; fi
+    if [ $sent = 0 ] && [ $code = 2 ] && grep -q 'is in use by' /tmp/second; then good "refused"; else bad "exit $code, the first sender's $sent: \`$(said second)\`"; fi
 }
 
 # The first NIC is a port of a switch, and so is a veth: the other NIC sends through both to a host behind the veth, and gets a file from it.
