@@ -32,13 +32,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Returns an error with our own words for a number that cannot be parsed.
 fn plain(error: clap::Error) -> clap::Error {
     let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
-    let what = match error.source() {
-        Some(source) if source.is::<ParseIntError>() => "a whole number",
+    let allowed = match error.source() {
+        Some(source) if source.is::<ParseIntError>() => "a whole number that is not too large",
         Some(source) if source.is::<ParseFloatError>() => "a number",
         _ => return error,
     };
     let (value, argument) = (context(ContextKind::InvalidValue), context(ContextKind::InvalidArg));
-    let message = format!("`{argument}` is {value}, which is not {what} of its range");
+    let message = format!("`{argument}` is {value}; allowed: {allowed}");
     args::command().error(ErrorKind::ValueValidation, message)
 }
 

@@ -37,6 +37,20 @@ fn files_are_described_or_rejected_with_their_place() {
 }
 
 #[test]
+fn flags_that_are_no_numbers_are_rejected_in_our_words() {
+    for (flag, value, expected) in [
+        ("--seed", "abc", "`--seed <N>` is abc; allowed: a whole number"),
+        ("--seed", "99999999999999999999", "allowed: a whole number that is not too large"),
+        ("--threads", "1.5", "`--threads <N>` is 1.5; allowed: a whole number"),
+    ] {
+        let output = spray(&["sim", flag, value]);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{stderr}");
+        assert!(!stderr.contains("digit"), "{stderr}");
+    }
+}
+
+#[test]
 fn renamed_settings_are_accepted_with_a_warning() {
     let folder = Folder::new();
     let scenario = folder.file(
