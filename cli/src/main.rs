@@ -29,7 +29,7 @@ use crate::args::{Cli, Command};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Returns an error with our own words for a number that cannot be parsed.
+/// Replaces the message of a number that cannot be parsed; returns other errors unchanged.
 fn plain(error: clap::Error) -> clap::Error {
     let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let allowed = match error.source() {

@@ -61,4 +61,6 @@ fn renamed_settings_are_accepted_with_a_warning() {
     let output = spray(&["run", &scenario, "--engine", "sim", "--no-report", "--out", &folder.join("out")]);
     let warning = "`partner-after-partner` of `workload.kind` is now `closed-loop`";
     assert!(output.status.success() && text(&output.stderr).contains(warning), "{output:?}");
+    let output = spray(&["check", &scenario]);
+    assert!(output.status.success() && text(&output.stderr).contains(warning), "{output:?}");
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde::Serialize;
 use spray_fabric::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_MESSAGE_BYTES};
-use spray_fabric::{FailureFile, FileError, Network, TopoFile};
+use spray_fabric::{FailureFile, Network, TopoFile};
 use spray_settings::{Document, Error};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, parse_file, rename_settings};
 use crate::workload::{Distribution, Flow, Plan, parse_matrix};
 
 /// A kind of input file.
@@ -61,23 +61,23 @@ pub struct Contents {
 /// Returns the place of the first invalid word and what is allowed there; for a format that is not
 /// read, its name and what to use instead.
 pub fn check(file: &Path) -> Result<(InputKind, Contents), Error> {
-    let place = file.display().to_string();
-    let text = spray_settings::read_file(file, MAX_FILE_BYTES)
-        .map_err(|error| Error { location: place.clone(), message: format!("it cannot be read: {error}") })?;
-    let at = |FileError { line, column, message }| Error { location: format!("{place}:{line}:{column}"), message };
     if file.extension().is_some_and(|extension| extension == "toml") {
-        let scenarios = Scenario::read_all(&Document::load(file)?)?;
-        return Ok((InputKind::Scenario, of_scenarios(&scenarios)));
+        let mut document = Document::load(file)?;
+        let warnings = rename_settings(&mut document);
+        return Ok((InputKind::Scenario, of_scenarios(&Scenario::read_all(&document)?, warnings)));
     }
-    let kind = kind(&text).map_err(|message| Error { location: place.clone(), message })?;
-    let contents = match kind {
-        InputKind::Topology => TopoFile::parse(&text).map(|file| of_network(&file.network())),
-        InputKind::Matrix => parse_matrix(&text, MAX_HOSTS).map(|matrix| of_flows(&matrix.flows, matrix.warnings)),
-        InputKind::Failures => FailureFile::parse(&text).map(|_| Contents::default()),
-        InputKind::Sizes | InputKind::Scenario => Distribution::parse(&text, MAX_MESSAGE_BYTES)
+    let error = |message| Error { location: file.display().to_string(), message };
+    let text = spray_settings::read_file(file, MAX_FILE_BYTES)
+        .map_err(|cause| error(format!("it cannot be read: {cause}")))?;
+    let kind = kind(&text).map_err(error)?;
+    let contents = parse_file(file, &text, "an input file", |text| match kind {
+        InputKind::Topology => TopoFile::parse(text).map(|file| of_network(&file.network())),
+        InputKind::Matrix => parse_matrix(text, MAX_HOSTS).map(|matrix| of_flows(&matrix.flows, matrix.warnings)),
+        InputKind::Failures => FailureFile::parse(text).map(|_| Contents::default()),
+        InputKind::Sizes | InputKind::Scenario => Distribution::parse(text, MAX_MESSAGE_BYTES)
             .map(|sizes| Contents { mean_bytes: Some(sizes.mean_bytes()), ..Contents::default() }),
-    };
-    Ok((kind, contents.map_err(at)?))
+    })?;
+    Ok((kind, contents))
 }
 
 fn of_network(network: &Network) -> Contents {
@@ -96,10 +96,10 @@ fn of_flows(flows: &[Flow], warnings: Vec<String>) -> Contents {
     Contents { hosts, flows: Some(flows.len()), bytes: Some(bytes), warnings, ..Contents::default() }
 }
 
-fn of_scenarios(scenarios: &[Scenario]) -> Contents {
+fn of_scenarios(scenarios: &[Scenario], mut warnings: Vec<String>) -> Contents {
     let Some(first) = scenarios.first() else { return Contents::default() };
     let plan = Plan::new(&first.workloads, &first.network, first.seed);
-    let warnings = first.workloads.iter().flat_map(|workload| workload.warnings().iter().cloned()).collect();
+    warnings.extend(first.workloads.iter().flat_map(|workload| workload.warnings().iter().cloned()));
     let Contents { flows, bytes, warnings, .. } = of_flows(&plan.flows, warnings);
     let runs = scenarios.iter().map(|scenario| scenario.seeds.len()).sum();
     Contents { flows, bytes, warnings, runs: Some(runs), ..of_network(&first.network) }
@@ -162,7 +162,7 @@ pub fn kind(text: &str) -> Result<InputKind, String> {
                 .into(),
         );
     }
-    if lines.iter().all(|line| line[0].ends_with(':') || line[0].contains(':')) {
+    if lines.iter().all(|line| line[0].contains(':')) {
         return Ok(InputKind::Failures);
     }
     if width == 2 && lines.iter().skip(1).all(|line| line.iter().all(is_number)) {
@@ -196,6 +196,16 @@ mod tests {
         let (kind, contents) = check("0 0\n1000 100\n").unwrap();
         assert_eq!((kind, contents.mean_bytes), (InputKind::Sizes, Some(500.5)));
         assert_eq!(check("bytes,share\n1000,1\n").unwrap().0, InputKind::Sizes);
+    }
+
+    #[test]
+    fn private_files_are_not_quoted_to_root() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new();
+        let file = folder.file("x.cm", "0->1 start 0 size secret\n");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let message = check(Path::new(&file)).unwrap_err().message;
+        assert_eq!(message.contains("secret"), !spray_test_support::has_root(), "{message}");
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Error, Ip, T
 pub use failure::Convergence;
 
 use self::mistake::in_file;
+pub(crate) use self::mistake::parse_file;
 use crate::workload::Workload;
 use spray_core::cc::{CcKind, CustomCc};
 use spray_core::path::{BalancerKind, CustomBalancer};

@@ -49,7 +49,6 @@ impl Document {
             location: file.display().to_string(),
             message: match error.kind() {
                 io::ErrorKind::NotFound => "no such file; `spray init FILE` creates a scenario to begin with".into(),
-                io::ErrorKind::InvalidData => "is not text; allowed: a scenario in TOML".into(),
                 _ => format!("cannot be read: {error}"),
             },
         })?;

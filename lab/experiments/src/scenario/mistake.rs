@@ -34,12 +34,21 @@ pub(super) fn read_file<T>(
     let text = spray_settings::read_file(&file, MAX_FILE_BYTES).map_err(|error| {
         document.error(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
     })?;
-    let parsed = parse(&text).map_err(|error| {
+    Ok((parse_file(&file, &text, allowed, parse)?, file))
+}
+
+/// Parses the `text` of a file. Errors quote it only if all users may read the file.
+pub(crate) fn parse_file<T>(
+    file: &Path,
+    text: &str,
+    allowed: &str,
+    parse: impl FnOnce(&str) -> Result<T, FileError>,
+) -> Result<T, Error> {
+    parse(text).map_err(|error| {
         let hidden = format!("this is not {allowed}; its text is not shown, since not every user may read the file");
-        let message = if spray_settings::may_quote(&file) { error.message } else { hidden };
-        in_file(&file, &FileError { message, ..error })
-    })?;
-    Ok((parsed, file))
+        let message = if spray_settings::may_quote(file) { error.message } else { hidden };
+        in_file(file, &FileError { message, ..error })
+    })
 }
 
 pub(super) fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Error {

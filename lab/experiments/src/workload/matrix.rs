@@ -90,16 +90,17 @@ impl Reader {
         let (mut id, mut count, mut kind) = (None, None, None);
         let mut at = 1;
         while let Some(word) = line.words.get(at) {
-            let is_first = match word.text.to_ascii_lowercase().as_str() {
+            let name = word.text.to_ascii_lowercase();
+            let is_first = match name.as_str() {
                 "id" => id.replace((line.number(at + 1)?, line.words[at + 1])).is_none(),
                 "count" => count.replace((line.number(at + 1)?, line.words[at + 1])).is_none(),
-                name @ ("oneshot" | "multishot" | "barrier") => kind.replace((name.to_owned(), *word)).is_none(),
+                "oneshot" | "multishot" | "barrier" => kind.replace((name.clone(), *word)).is_none(),
                 _ => return Err(line.error(*word, format!("`{}` is no word of a trigger; {ALLOWED}", word.text))),
             };
             if !is_first {
                 return Err(line.error(*word, format!("`{}` is one too many; {ALLOWED}", word.text)));
             }
-            at += if word.text.eq_ignore_ascii_case("id") || word.text.eq_ignore_ascii_case("count") { 2 } else { 1 };
+            at += if matches!(name.as_str(), "id" | "count") { 2 } else { 1 };
         }
         let (Some((id, of_id)), Some((name, of_kind))) = (id, kind) else {
             return Err(line.error(line.words[0], format!("the trigger has no id or no kind; {ALLOWED}")));

@@ -131,8 +131,8 @@ impl Reader<'_> {
     }
 
     fn parts(&self, settings: &[PartSettings]) -> Result<Vec<WorkloadPart>, Error> {
-        let of = |of: &PartSettings| WorkloadPart { name: of.name.clone(), ppm: of.share.ppm() as u32, own: of.own };
-        let parts: Vec<WorkloadPart> = settings.iter().map(of).collect();
+        let part = |of: &PartSettings| WorkloadPart { name: of.name.clone(), ppm: of.share.ppm() as u32, own: of.own };
+        let parts: Vec<WorkloadPart> = settings.iter().map(part).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
         if ppm > 1_000_000 {
             let message = format!("the shares of all parts come to {}; allowed: at most 1", ppm as f64 / 1e6);
