@@ -1,7 +1,7 @@
 //! One host: all of its connections over one link, without input or output.
 //!
 //! A [`Scheduler`] orders the packets of its connections, grants credit, and keeps what ended
-//! connections measured of the paths. It calls nobody back: each method takes the half of the
+//! connections measured of the paths. It has no callbacks: each method takes the half of the
 //! connection that it concerns, and returns what is to be sent. Its callers, such as the endpoint
 //! of `spray-nic`, keep the connections, the timers and the payload.
 //!

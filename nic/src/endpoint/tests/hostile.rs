@@ -253,7 +253,7 @@ fn a_client_without_the_servers_key_gets_no_answer() {
     rig.run(US, 10 * US, |_| false);
     assert!(raw_host.received().is_empty());
     assert_eq!((rig.endpoints[1].stats().forged, rig.endpoints[1].stats().exchanges_limited), (12, 0));
-    // A client that knows the server's key is told whether its own key is listed.
+    // A client with the server's key gets an answer that states whether its own key is listed.
     let terms = client_terms(3);
     raw_host.connect(&rig, None, RAW_HOST, terms, &[]);
     rig.run(US, 10 * US, |_| false);
