@@ -158,10 +158,10 @@ struct Rates {
 }
 
 impl Run {
-    fn new(network: Network, bytes: u64) -> Self {
+    fn new(network: Network, bytes: u64, seed: u64) -> Self {
         let mut config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap().flow;
         config.path.evs = EVS;
-        let mut rng = stream(1, 1);
+        let mut rng = stream(seed, 1);
         Self {
             network,
             now: Time::ZERO,
@@ -362,12 +362,14 @@ fn path_of(ev: Ev, is_back: bool) -> usize {
 }
 
 /// Returns which share of the payload rate that is left a transfer of 200 round-trip times, but at
-/// least three seconds, reaches.
+/// least three seconds, reaches: the least of four random sequences of losses.
 fn share(network: Network) -> f64 {
     let seconds = (network.rtt_ps as f64 / 1e12 * 200.0).max(3.0);
     let bits = PATHS as f64 * PATH_BPS as f64 * seconds;
     let left = network.condition.paths_left() * PATH_BPS as f64 / 1e6 * PAYLOAD_SHARE;
-    Run::new(network, (bits / 8.0) as u64).run().transfer / left
+    let seeds = if network.condition == Condition::Lossy { 1..5 } else { 1..2 };
+    let shares = seeds.map(|seed| Run::new(network, (bits / 8.0) as u64, seed).run().transfer / left);
+    shares.fold(f64::MAX, f64::min)
 }
 
 const CONDITIONS: [Condition; 4] = [Condition::Healthy, Condition::Slow, Condition::Silent, Condition::Lossy];
@@ -379,14 +381,8 @@ const CONDITIONS: [Condition; 4] = [Condition::Healthy, Condition::Slow, Conditi
 fn transfers_use_most_of_the_remaining_rate() {
     // Minimum shares in per cent by round-trip time in us: without marks, with queues of half a
     // bandwidth-delay product, one and five, then with marks. At 20 ms, a queue of half a
-    // bandwidth-delay product marks from an eighth on, which is less than DCTCP needs: the share
-    // stays below 85 %.
-    let least_shares = [
-        (100, [94, 94, 94, 94, 94, 94]),
-        (1_000, [93, 93, 94, 94, 94, 94]),
-        (5_000, [92, 92, 92, 92, 90, 92]),
-        (20_000, [88, 88, 88, 80, 88, 88]),
-    ];
+    // bandwidth-delay product marks from an eighth on, which is less than DCTCP needs.
+    let least_shares = [(100, [94; 6]), (1_000, [94; 6]), (5_000, [94; 6]), (20_000, [90, 90, 90, 86, 90, 90])];
     for (rtt_us, least) in least_shares {
         for (index, least) in least.into_iter().enumerate() {
             for condition in CONDITIONS {
@@ -405,7 +401,7 @@ fn with_tcp_a_transfer_has_half_of_a_fair_share() {
         for ecn in [false, true] {
             for rtt_us in [200, 2_000] {
                 let empty = Network::new(rtt_us, 2, false, Condition::Healthy);
-                let rates = Run::new(Network { queue_bytes, mark_bytes, tcp: 8, ecn, ..empty }, 50_000_000).run();
+                let rates = Run::new(Network { queue_bytes, mark_bytes, tcp: 8, ecn, ..empty }, 50_000_000, 1).run();
                 let fair = PATHS as f64 * PATH_BPS as f64 / 1e6 / 9.0;
                 let place = format!("{queue_bytes} B, ecn {ecn}, {rtt_us} us");
                 assert!(rates.transfer >= fair / 2.0, "{:.1} of {fair:.1} Mb/s: {place}", rates.transfer);

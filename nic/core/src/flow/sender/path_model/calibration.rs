@@ -31,6 +31,8 @@ pub(in crate::flow::sender) struct Calibration {
     /// Wire bytes that the best recent round delivered in one base round-trip time.
     best_bytes: u64,
     phase: Phase,
+    /// Whether many packets of the last round were marked.
+    was_congested: bool,
     queues: ShortQueues,
     /// Sum of the shares of marks shown to the balancer, in 2^-16. Each overflow shows one.
     shown: u16,
@@ -73,6 +75,7 @@ impl Calibration {
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
+            was_congested: false,
             queues: ShortQueues::default(),
             shown: 0,
             is_due: false,
@@ -125,7 +128,7 @@ impl Calibration {
         }
         self.round.lost_packets = self.round.lost_packets.saturating_add(1);
         //= docs/specs/calibration.md#CAL-14 random losses
-        let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets);
+        let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets, self.is_starting());
         if !by_chance {
             self.phase = Phase::Steady;
             self.cross_traffic.on_loss(now, smoothed_ps);
@@ -183,13 +186,19 @@ impl Calibration {
         if ack.marked || ack.marked_packets > 0 {
             self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
-            if !self.cross_traffic.is_loss_based() && self.queues.are_many(self.round.marked_packets) {
+            if self.was_congested && self.is_congested(self.round.marked_packets) {
                 self.phase = Phase::Steady;
             }
         }
         if now.since(self.round.start) >= smoothed_ps.max(1) {
             self.end_round(now, path);
         }
+    }
+
+    /// Whether this number of marked packets in a round means congestion (CAL-3).
+    #[inline]
+    fn is_congested(&self, marked_packets: u32) -> bool {
+        !self.cross_traffic.is_loss_based() && self.queues.are_many(marked_packets)
     }
 
     //= docs/specs/calibration.md#CAL-1 base round-trip time
@@ -222,6 +231,7 @@ impl Calibration {
         let Round { start, bytes, packets, marked_packets, lost_packets, is_late } =
             core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
+        self.was_congested = self.is_congested(marked_packets);
         if start == Time::ZERO {
             // The first measurement replaces the initial guess: the path holds the first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
@@ -241,7 +251,8 @@ impl Calibration {
             return;
         }
         if let Phase::Starting(idle) = self.phase {
-            self.grow(path, idle, bytes, bytes_per_rtt, is_late && self.reuses);
+            let careful = self.was_congested || is_late && self.reuses;
+            self.grow(path, idle, bytes, bytes_per_rtt, careful);
         }
         // Forgets an eighth per round, to detect a path that has become slower.
         self.best_bytes = bytes_per_rtt.max(self.best_bytes - self.best_bytes / 8);

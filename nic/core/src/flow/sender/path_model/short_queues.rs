@@ -31,10 +31,10 @@ impl ShortQueues {
         self.least_window_bytes = bytes_per_rtt - bytes_per_rtt / 8;
     }
 
-    /// Whether a loss, the `lost`-th of this round, is by chance.
+    /// Whether a loss, the `lost`-th of this round, is random. `is_starting`: during slow start.
     //= docs/specs/calibration.md#CAL-14 random losses
-    pub fn is_by_chance(&self, lost: u32) -> bool {
-        self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
+    pub fn is_by_chance(&self, lost: u32, is_starting: bool) -> bool {
+        (is_starting || self.rounds > 0) && lost <= self.packets / CHANCE_PART + 1
     }
 
     /// Whether this number of marked packets in a round means several slow paths.
@@ -53,7 +53,8 @@ impl ShortQueues {
             //= docs/specs/calibration.md#CAL-15 minimum window after marks
             self.least_window_bytes.min(before)
         } else if is_used && self.rounds >= GROWTH_ROUNDS {
-            before.saturating_add(acked_bytes / GROWTH_PART)
+            let part = if self.rounds < FAST_GROWTH_ROUNDS { GROWTH_PART } else { FAST_GROWTH_PART };
+            before.saturating_add(acked_bytes / part)
         } else {
             0
         }
@@ -64,11 +65,12 @@ impl ShortQueues {
 const MANY_PART: u32 = 3;
 /// One packet of this number may be marked or lost in an uncongested round.
 const CHANCE_PART: u32 = 32;
-/// Uncongested rounds after which losses are by chance.
-const CHANCE_ROUNDS: u8 = 2;
 /// Uncongested rounds before the window grows faster, and its growth per acknowledged byte.
 const GROWTH_ROUNDS: u8 = 3;
 const GROWTH_PART: u64 = 16;
+/// The same where the window is far too small, as after a slow start that ended too early.
+const FAST_GROWTH_ROUNDS: u8 = 8;
+const FAST_GROWTH_PART: u64 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -88,7 +90,8 @@ mod tests {
     fn a_used_window_grows_after_three_uncongested_rounds() {
         //= docs/specs/calibration.md#CAL-13 growth while queues are short
         let grown = |queues: ShortQueues, is_used| queues.least_window([100_000, 100_015], 1_600, is_used);
-        assert_eq!([2, 3].map(|rounds| grown(after(rounds, QUIET, RTT), true)), [0, 100_100]);
+        let windows = [(2, 0), (3, 100_100), (7, 100_100), (8, 100_400)];
+        assert!(windows.iter().all(|&(rounds, window)| grown(after(rounds, QUIET, RTT), true) == window));
         assert_eq!(grown(after(3, QUIET, RTT), false), 0);
         let congested = [
             (RoundPackets { marked: 3, ..QUIET }, RTT),
@@ -107,9 +110,13 @@ mod tests {
     #[test]
     fn few_losses_while_queues_are_short_count_as_random() {
         //= docs/specs/calibration.md#CAL-14 random losses
-        assert_eq!([1, 2].map(|rounds| after(rounds, QUIET, RTT).is_by_chance(1)), [false, true]);
-        assert_eq!([3, 4].map(|lost| after(2, QUIET, RTT).is_by_chance(lost)), [true, false]);
-        assert!(!after(2, QUIET, [300 * US, 1_000 * US]).is_by_chance(1));
+        assert_eq!([0, 1].map(|rounds| after(rounds, QUIET, RTT).is_by_chance(1, false)), [false, true]);
+        for is_starting in [false, true] {
+            assert_eq!([3, 4].map(|lost| after(1, QUIET, RTT).is_by_chance(lost, is_starting)), [true, false]);
+            // Long queues: losses count except in slow start.
+            assert_eq!(after(2, QUIET, [300 * US, 1_000 * US]).is_by_chance(1, is_starting), is_starting);
+        }
+        assert_eq!([1, 2].map(|lost| ShortQueues::default().is_by_chance(lost, true)), [true, false]);
     }
 
     #[test]
