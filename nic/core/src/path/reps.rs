@@ -12,7 +12,7 @@ use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying. [`Scheme::STATE_BYTES`] of its bytes are the paper's state
-/// (REPS table 1), the rest is settings, 24 bytes for probes, and what forces freezing in
+/// (REPS table 1), the rest is settings, 32 bytes for probes, and what forces freezing in
 /// experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
@@ -20,6 +20,8 @@ pub struct Reps {
     /// `exitFreezingMode`.
     exit_freezing: Time,
     suspicion: Suspicion,
+    /// When the suspect's lost packet was sent, and when its timeout expires.
+    sent_at: Time,
     expires_at: Time,
     force: Force,
     settings: Settings,
@@ -94,10 +96,16 @@ impl Reps {
         publisher.on_event(now.time, Event::FreezeExited);
     }
 
-    /// Takes a failed path: algorithm 1, lines 21-26.
+    /// Takes a failed path, over which a packet sent at `sent_at` was lost: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     //= docs/specs/reps.md#REPS-11 ignored failures
-    fn on_failure(&mut self, now: Now<'_>, ev: Ev, reason: FreezeReason, publisher: &mut dyn Publisher) {
+    fn on_failure(
+        &mut self,
+        now: Now<'_>,
+        (ev, sent_at): (Ev, Time),
+        reason: FreezeReason,
+        publisher: &mut dyn Publisher,
+    ) {
         //= docs/specs/reps.md#REPS-24 without freezing
         if self.state.is_frozen() || !self.settings.freezing {
             return;
@@ -107,7 +115,7 @@ impl Reps {
             return;
         }
         self.state.freeze();
-        self.exit_freezing = now.after(self.settings.freezing_timeout_ps(now.path));
+        self.exit_freezing = now.after(self.settings.freezing_timeout_ps(now.path, now.time.since(sent_at)));
         if self.settings.probing {
             self.suspicion = Suspicion::of(now.time.after(self.settings.probe_interval_ps(now.path)), ev, 0, true);
         }
@@ -119,7 +127,7 @@ impl Reps {
     fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         if self.suspicion.suspect().is_none() && !self.state.is_frozen() && self.settings.freezing {
             self.suspicion = Suspicion::of(now.time, loss.ev, wait_ticks(now.path, loss), false);
-            self.expires_at = loss.expires_at;
+            (self.sent_at, self.expires_at) = (loss.sent_at, loss.expires_at);
         }
     }
 
@@ -151,6 +159,7 @@ impl Scheme for Reps {
             state: Buffer::default(),
             exit_freezing: Time::ZERO,
             suspicion: Suspicion::NONE,
+            sent_at: Time::ZERO,
             expires_at: Time::ZERO,
             force,
             settings: Settings::new(own, path.trimming),
@@ -199,7 +208,7 @@ impl Balancer for Reps {
         }
         if self.suspicion.is_confirmed_by(now, ack) && now.time >= self.expires_at {
             let suspect = self.suspicion.suspect().unwrap_or_default();
-            self.on_failure(now, suspect, FreezeReason::Probes, publisher);
+            self.on_failure(now, (suspect, self.sent_at), FreezeReason::Probes, publisher);
         }
         if !ack.marked {
             self.on_good_path(now, ack.ev, publisher);
@@ -213,7 +222,7 @@ impl Balancer for Reps {
             if self.settings.failure_signal == FailureSignal::Probes && loss.is_early {
                 self.suspect_path(now, loss);
             } else if self.is_failure(now.path, loss) {
-                self.on_failure(now, loss.ev, FreezeReason::Loss(loss.cause), publisher);
+                self.on_failure(now, (loss.ev, loss.sent_at), FreezeReason::Loss(loss.cause), publisher);
             }
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
             self.check_thaw(now, publisher);
@@ -414,8 +423,12 @@ impl Settings {
     }
 
     //= docs/specs/reps.md#REPS-10 until now plus the freezing
-    fn freezing_timeout_ps(&self, path: &Path) -> u64 {
-        let default_ps = || FREEZING_TIMEOUT_PS.max(path.base_rtt_ps * FREEZING_RTTS);
+    fn freezing_timeout_ps(&self, path: &Path, detection_ps: u64) -> u64 {
+        let default_ps = || {
+            FREEZING_TIMEOUT_PS
+                .max(path.base_rtt_ps * FREEZING_RTTS)
+                .max(detection_ps.saturating_mul(FREEZING_DETECTIONS))
+        };
         self.freezing_timeout_us.map_or_else(default_ps, Micros::ps)
     }
 
@@ -430,8 +443,11 @@ impl Settings {
 
 /// About as long as routing takes to exclude a failed link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
-/// Minimum base RTTs of a freeze: exploring after it then costs under 1 % of the packets.
+/// Minimum base RTTs of a freeze, and its minimum length in times that the failure took to detect:
+/// where one path of four or more has failed, exploring after a freeze then costs under 1 % of the
+/// packets.
 const FREEZING_RTTS: u64 = 128;
+const FREEZING_DETECTIONS: u64 = 32;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;

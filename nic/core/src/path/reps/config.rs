@@ -13,7 +13,8 @@ settings! {
         pub buffer: u8 = MAX_BUFFER,
         /// Freeze after failures. Off in `reps-no-freezing`: REPS's core logic (REPS §3.1).
         pub freezing: bool = true,
-        /// Minimum time frozen (FREEZING_TIMEOUT). By default 10 ms, and at least 128 base RTTs.
+        /// Minimum time frozen (FREEZING_TIMEOUT). By default 10 ms, and at least 128 base RTTs and 32
+        /// times the time from the loss until the failure was detected.
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
         pub freezing_timeout_us: Option<Micros> = None,
         /// Freeze for good this long after the first ACK (REPS appendix A, figure 15). Default: no.

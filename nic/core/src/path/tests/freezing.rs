@@ -229,16 +229,35 @@ fn without_trimming_and_early_losses_timeouts_alone_are_failures() {
 }
 
 #[test]
-fn a_freeze_lasts_at_least_128_round_trips() {
+fn a_freeze_lasts_at_least_128_round_trips_and_32_detections() {
     //= docs/specs/reps.md#REPS-10 freezing on a failure
-    for (base_rtt_ps, least_ps) in [(BASE_RTT_PS, 10_000 * TICK_PS), (1_000 * TICK_PS, 128_000 * TICK_PS)] {
+    let late_ps = 1_000 * TICK_PS;
+    for (base_rtt_ps, detected_ps, least_ps) in [
+        (BASE_RTT_PS, 0, 10_000 * TICK_PS),
+        (1_000 * TICK_PS, 0, 128_000 * TICK_PS),
+        (BASE_RTT_PS, late_ps, 32 * late_ps),
+        (BASE_RTT_PS, late_ps / 4, 10_000 * TICK_PS),
+    ] {
         let config = reps_config(|reps| reps.freezing_timeout_us = None);
         let mut rig = Rig::new(&Setup { base_rtt_ps, ..config });
-        rig.timeout(0);
-        rig.ack(least_ps, 1, false);
-        assert!(rig.reps.is_frozen());
-        rig.ack(least_ps + TICK_PS, 1, false);
-        assert!(!rig.reps.is_frozen());
+        rig.loss(late_ps, LossInfo { sent_at: at(late_ps - detected_ps), ..loss(99, LossCause::Timeout) });
+        rig.ack(late_ps + least_ps, 1, false);
+        assert!(rig.reps.is_frozen(), "{detected_ps}");
+        rig.ack(late_ps + least_ps + TICK_PS, 1, false);
+        assert!(!rig.reps.is_frozen(), "{detected_ps}");
+    }
+}
+
+/// A packet was lost at 0, and probes show much later that its path has failed.
+#[test]
+fn the_time_of_probes_counts_for_the_length_of_a_freeze() {
+    //= docs/specs/reps.md#REPS-10 freezing on a failure
+    let mut case = Untrimmed::after_loss(LossCause::SackGap, |reps| reps.freezing_timeout_us = None);
+    let late_ps = 1_000 * TICK_PS;
+    assert_eq!(case.probe(late_ps, 0), 7);
+    for (now_ps, is_frozen) in [(late_ps, true), (33 * late_ps, true), (33 * late_ps + TICK_PS, false)] {
+        case.rig.ack(now_ps, 1, false);
+        assert_eq!(case.rig.reps.is_frozen(), is_frozen, "{now_ps}");
     }
 }
 
