@@ -178,6 +178,23 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
     }
 }
 
+/// Frames of the kernel have several buffers then; those of spray have one.
+#[test]
+fn native_xdp_works_with_an_mtu_of_9000() {
+    let Some(_turn) = shared_turn() else { return };
+    for sides in [&[0][..], &[1], &[0, 1]] {
+        let (pair, out) = (Pair::new("jumbo").unwrap(), Folder::new());
+        sides.iter().for_each(|&side| ip(&pair, side, "link set eth0 mtu 9000"));
+        let mut held = receive(&pair, 1, &inbox(&out), "--interface eth0 --keep --port 49984");
+        // Packets of UDP sockets with up to 9,000 bytes pass the program.
+        let to = format!("--to {PEER} --timeout 20");
+        transfer(&pair, &format!("--device udp --from {PEER}"), &format!("--device udp {to}"));
+        held.kill();
+        let [stderr, _] = transfer(&pair, "--interface eth0", &format!("--interface eth0 {to}"));
+        assert!(stderr.contains("eth0: native XDP"), "{sides:?}: {stderr}");
+    }
+}
+
 /// An IPv6 address is tentative while the link is down.
 #[test]
 fn a_link_that_comes_up_later_reaches_an_ipv6_peer() {

@@ -90,12 +90,15 @@ pub fn busy_poll_is_faster(driver: &str, kernel: Kernel) -> bool {
     driver == "i40e" && zero_copy(driver, kernel) == Maturity::Proven
 }
 
+/// The MTU limit of veth and others that hold a frame in a page.
+pub const VETH_LIMIT: u32 = 3506;
+
 /// Limits by driver name: ebpf-docs, `BPF_PROG_TYPE_XDP`, of Linux 6.8; ice also
 /// ethernet-linux-ice#34, bnxt_en also cilium#35426, ena also cilium#12138. That of veth, which
 /// ebpf-docs gives as 3520, excludes the Ethernet header. vmxnet3 accepts programs up to 3494, see
 /// [`max_rx_packet`].
 const MTU_LIMITS: &[(&[&str], u32)] = &[
-    (&["veth", "virtio_net", "mana", "hv_netvsc"], 3506),
+    (&["veth", "virtio_net", "mana", "hv_netvsc"], VETH_LIMIT),
     (&["sfc"], 3508),
     (&["bnxt_en", "ionic"], 3502),
     (&["ena", "mlx4_en", "mlx5_core"], 3498),

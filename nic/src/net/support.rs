@@ -1,6 +1,6 @@
 //! Whether an interface can be taken over: one rule for `Host::open` and `spray doctor`.
 
-use super::drivers::{max_rx_packet, mtu_limit};
+use super::drivers::{VETH_LIMIT, max_rx_packet, mtu_limit};
 use super::ethtool::Ethtool;
 use super::limitation::Limitation;
 use super::{Interface, NetError};
@@ -50,9 +50,12 @@ impl Interface {
         }
     }
 
-    /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver.
+    /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver. With
+    /// a longer MTU, it is the longest in one buffer, as sockets without fragments need it.
     pub fn longest_packet(&self) -> u32 {
-        self.driver().and_then(|driver| max_rx_packet(&driver)).map_or(self.mtu, |most| most.min(self.mtu))
+        let driver = self.driver().unwrap_or_default();
+        let (received, limit) = (max_rx_packet(&driver).unwrap_or(u32::MAX), mtu_limit(&driver).unwrap_or(VETH_LIMIT));
+        self.mtu.min(received).min(limit)
     }
 
     /// Returns driver and MTU limit of native XDP, if known and below the interface's MTU.

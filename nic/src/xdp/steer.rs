@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, libbpf_sys};
 use spray_wire::Ports;
 use spray_wire::switch_view::addressee;
 
@@ -38,10 +38,37 @@ impl SteerProgram {
     /// # Errors
     /// The kernel refuses it, or there are more than [`SteerProgram::ADDRESSES`].
     pub fn load(mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
+        Self::with_flags(0, mac, addresses, ports)
+    }
+
+    /// Loads the program and attaches it to an interface of the calling thread's namespace, as
+    /// [`attach`](super::attach). Where the driver refuses it for frames of one buffer, it supports
+    /// several, which needs Linux 5.18.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or there are more than [`SteerProgram::ADDRESSES`].
+    pub fn load_on(ifindex: u32, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
+        let mut steer = Self::load(mac, addresses, ports)?;
+        if steer.attach(ifindex)? == AttachMode::Native {
+            return Ok(steer);
+        }
+        if let Ok(mut fragmented) = Self::with_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS, mac, addresses, ports) {
+            // Native and generic mode exclude each other.
+            steer.detach();
+            fragmented.attach(ifindex)?;
+            return Ok(fragmented);
+        }
+        Ok(steer)
+    }
+
+    fn with_flags(flags: u32, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
         if addresses.len() > Self::ADDRESSES {
             return Err(ProgramError::Addresses { requested: addresses.len(), max: Self::ADDRESSES });
         }
-        let object = object::load::<ProgramError>(Self::NAME, Self::OBJECT, |_| Ok(()))?;
+        let object = object::load::<ProgramError>(Self::NAME, Self::OBJECT, |open| {
+            open.progs_mut().for_each(|mut program| program.set_flags(flags));
+            Ok(())
+        })?;
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
         let maps = maps.collect::<Result<HashMap<_, _>, ProgramError>>()?;
         let this = Self { object, maps, attached: Vec::new() };
@@ -75,6 +102,11 @@ impl SteerProgram {
     /// Returns whether it was attached, and still is to all those interfaces.
     pub fn is_attached(&self) -> bool {
         !self.attached.is_empty() && self.attached.iter().all(Attachment::is_attached)
+    }
+
+    /// Returns how it is attached to the last interface; `None` if it is not.
+    pub fn mode(&self) -> Option<AttachMode> {
+        self.attached.last().map(|attached| attached.mode)
     }
 
     /// Returns why the driver of the last interface refused native mode; `None` if it did not.

@@ -180,9 +180,11 @@ impl XskConfig {
         Ok(())
     }
 
+    /// Checks that a frame holds a packet of this MTU, or is the largest possible: the kernel then
+    /// drops longer frames, which no peer sends.
     pub(super) fn check_mtu(&self, mtu: u32) -> Result<(), OpenError> {
         let (needed, capacity) = (mtu.saturating_add(ETHERNET_HEADER), capacity(self));
-        if needed <= capacity {
+        if needed <= capacity || self.frame_size == FRAME_SIZES[1] {
             return Ok(());
         }
         let interface = self.interface.clone();

@@ -20,7 +20,7 @@ use crate::endpoint::ConfigError;
 use crate::net::drivers;
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
-use crate::xdp::{ProgramError, SteerProgram};
+use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
 /// Why an interface could not be taken over.
 #[derive(Debug, Error)]
@@ -76,10 +76,10 @@ impl XskInterface {
         let name = interface.name.clone();
         // Before sockets are opened, since some drivers reset their queues for it.
         let rules = begin_rules(&name, queue, shards);
-        let mut steer = SteerProgram::load(interface.l3_interface().mac, &[address], ports)?;
         // Drivers prepare for sockets by the program. Frames that arrive before a socket go to the
         // kernel.
-        let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
+        let steer = SteerProgram::load_on(interface.index, interface.l3_interface().mac, &[address], ports)
+            .map_err(|error| refused(&name, error))?;
         let zero_copy_defect = if sockets.mode == BindMode::Auto { drivers::zero_copy_defect(&name) } else { None };
         let asked = if zero_copy_defect.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name.clone(), ..sockets };
@@ -97,7 +97,7 @@ impl XskInterface {
         let (rules, rules_error) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
         let how = TakenOver {
             interface,
-            mode,
+            mode: steer.mode().unwrap_or(AttachMode::Generic),
             native_error: steer.native_error().map(Into::into),
             zero_copy: queues().all(XskDevice::zero_copy),
             zero_copy_defect,
@@ -151,8 +151,11 @@ fn put_rules(
     rules.put(&Ethtool::open(interface)?, address, ports, &places, shards.len())
 }
 
-/// Returns why the program could not be attached: another one is, or the kernel's error.
+/// Returns why the program could not be loaded or attached: another one is, or the kernel's error.
 fn refused(interface: &str, source: ProgramError) -> TakeOverError {
+    if !matches!(source, ProgramError::Attach { .. }) {
+        return TakeOverError::Program(source);
+    }
     let taken = Interface::find(interface).and_then(|now| now.check_available());
     taken.err().map_or_else(|| TakeOverError::Attach { interface: interface.into(), source }, TakeOverError::Net)
 }

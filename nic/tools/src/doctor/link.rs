@@ -1,7 +1,7 @@
 //! The kind and state of an interface.
 
 use spray_nic::net::Support;
-use spray_nic::net::drivers::mtu_limit;
+use spray_nic::net::drivers::{VETH_LIMIT, mtu_limit};
 
 use super::change::{Change, Setting};
 use super::check::Check;
@@ -82,15 +82,12 @@ fn addresses(subject: &Subject) -> Check {
     }
 }
 
-/// The longest packet in a frame of one page, less the kernel's headroom and the Ethernet header.
-const PAGE_LIMIT: u32 = 4096 - 256 - 14;
-
 const DEFAULT_MTU: u32 = 1500;
 
 fn mtu(subject: &Subject) -> Check {
     let (mtu, driver) = (subject.interface.mtu, &subject.driver.name);
     let known = mtu_limit(driver);
-    let limit = known.unwrap_or(PAGE_LIMIT).min(PAGE_LIMIT);
+    let limit = known.unwrap_or(VETH_LIMIT);
     // Both ends of a veth are on this machine. Between NICs, longer packets may not pass.
     let is_default = mtu == DEFAULT_MTU && driver == "veth";
     if mtu <= limit && !is_default {
@@ -99,11 +96,14 @@ fn mtu(subject: &Subject) -> Check {
         });
         return Check::ok("MTU", found);
     }
+    if mtu > limit && subject.declared.is_some_and(|declared| declared.fragments()) {
+        let found = format!("{mtu}: {driver} declares native XDP with frames of several buffers");
+        let remark = format!("packets of spray have at most {limit}, and `spray switch` needs that MTU");
+        return Check::ok("MTU", format!("{found}; {remark}"));
+    }
     let change = Change { from: Setting::Mtu(mtu), to: Setting::Mtu(limit) };
     let remedy = format!("`ip link set {} mtu {limit}`, the same on the other side", subject.name());
-    let check = if mtu > PAGE_LIMIT {
-        Check::fail("MTU", format!("{mtu}, and a frame of a page holds {PAGE_LIMIT}"), remedy)
-    } else if is_default {
+    let check = if is_default {
         let found = format!("{mtu}, of {limit} with native XDP on {driver}: longer packets cost less a byte");
         Check::warn("MTU", found, remedy)
     } else {

@@ -34,9 +34,7 @@ fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     // The number is limited; a probe works with any.
     let station = before.l3_interface();
     let addresses = &station.addresses[..station.addresses.len().min(SteerProgram::ADDRESSES)];
-    let attached = SteerProgram::load(station.mac, addresses, Ports::DEFAULT)
-        .and_then(|mut steer| steer.attach(before.index).map(|_| steer));
-    let steer = match attached {
+    let steer = match SteerProgram::load_on(before.index, station.mac, addresses, Ports::DEFAULT) {
         Ok(steer) => steer,
         Err(error) => return vec![Check::fail("attach", error.to_string(), "run as root; see also the lines above")],
     };
