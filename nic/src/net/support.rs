@@ -3,6 +3,7 @@
 use super::drivers::{VETH_LIMIT, max_rx_packet, mtu_limit};
 use super::ethtool::Ethtool;
 use super::limitation::Limitation;
+use super::xdp_features::XdpFeatures;
 use super::{Interface, NetError};
 
 /// Whether an interface can be taken over.
@@ -16,6 +17,8 @@ pub enum Support {
     None(Limitation),
 }
 
+/// The longest packet in a frame of a page, less the kernel's headroom and the Ethernet header.
+const PAGE_LIMIT: u32 = 4096 - 256 - 14;
 /// Kinds of interfaces that aggregate others.
 const SPREAD: [&str; 2] = ["bond", "team"];
 /// Kinds of interfaces on top of another. Programs on them run behind the kernel's frame handling.
@@ -50,12 +53,15 @@ impl Interface {
         }
     }
 
-    /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver. With
-    /// a longer MTU, it is the longest in one buffer, as sockets without fragments need it.
+    /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver or of
+    /// a frame's buffer. Sockets do not receive frames of several buffers.
     pub fn longest_packet(&self) -> u32 {
         let driver = self.driver().unwrap_or_default();
-        let (received, limit) = (max_rx_packet(&driver).unwrap_or(u32::MAX), mtu_limit(&driver).unwrap_or(VETH_LIMIT));
-        self.mtu.min(received).min(limit)
+        let buffer = match XdpFeatures::query(self.index) {
+            Ok(declared) if !declared.fragments() => PAGE_LIMIT,
+            _ => mtu_limit(&driver).unwrap_or(VETH_LIMIT),
+        };
+        self.mtu.min(max_rx_packet(&driver).unwrap_or(u32::MAX)).min(buffer)
     }
 
     /// Returns driver and MTU limit of native XDP, if known and below the interface's MTU.
