@@ -29,6 +29,9 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t bpf bpf /sys/fs/bpf
+# All users may open it, as by the rules of udev, which does not run on every machine.
+mount -t tmpfs tmpfs /dev/net
+mknod -m 0666 /dev/net/tun c 10 200
 mkdir "$folder"/{usr,usr-work,etc,etc-work,lib,units}
 mount -t overlay overlay -o lowerdir=/usr,upperdir="$folder/usr",workdir="$folder/usr-work" /usr
 mount -t overlay overlay -o lowerdir=/etc,upperdir="$folder/etc",workdir="$folder/etc-work" /etc
