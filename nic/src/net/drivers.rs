@@ -43,6 +43,11 @@ pub fn mtu_limit(driver: &str) -> Option<u32> {
     MTU_LIMITS.iter().find(|(names, _)| names.contains(&driver)).map(|(_, limit)| *limit)
 }
 
+/// Returns the largest MTU at which frames have one buffer: [`mtu_limit`], or veth's if it is unknown.
+pub fn one_buffer_mtu(driver: &str) -> u32 {
+    mtu_limit(driver).unwrap_or(VETH_LIMIT)
+}
+
 /// Returns the longest packet that a driver receives in XDP of either mode, if below the largest
 /// MTU: vmxnet3 passes the first buffer only, of 3,072 bytes (tested in a virtual machine, Linux
 /// 6.18).
@@ -90,8 +95,8 @@ pub fn busy_poll_is_faster(driver: &str, kernel: Kernel) -> bool {
     driver == "i40e" && zero_copy(driver, kernel) == Maturity::Proven
 }
 
-/// The MTU limit of veth and others that hold a frame in a page.
-pub const VETH_LIMIT: u32 = 3506;
+/// The limit of veth, and of other drivers whose buffers are pages.
+const VETH_LIMIT: u32 = 3506;
 
 /// Limits by driver name: ebpf-docs, `BPF_PROG_TYPE_XDP`, of Linux 6.8; ice also
 /// ethernet-linux-ice#34, bnxt_en also cilium#35426, ena also cilium#12138. That of veth, which

@@ -1,6 +1,6 @@
 //! Whether an interface can be taken over: one rule for `Host::open` and `spray doctor`.
 
-use super::drivers::{VETH_LIMIT, max_rx_packet, mtu_limit};
+use super::drivers::{max_rx_packet, mtu_limit, one_buffer_mtu};
 use super::ethtool::Ethtool;
 use super::limitation::Limitation;
 use super::xdp_features::XdpFeatures;
@@ -57,10 +57,8 @@ impl Interface {
     /// a frame's buffer. Sockets do not receive frames of several buffers.
     pub fn longest_packet(&self) -> u32 {
         let driver = self.driver().unwrap_or_default();
-        let buffer = match XdpFeatures::query(self.index) {
-            Ok(declared) if !declared.fragments() => PAGE_LIMIT,
-            _ => mtu_limit(&driver).unwrap_or(VETH_LIMIT),
-        };
+        let may_split = XdpFeatures::query(self.index).map_or(true, |declared| declared.fragments());
+        let buffer = if may_split { one_buffer_mtu(&driver) } else { PAGE_LIMIT };
         self.mtu.min(max_rx_packet(&driver).unwrap_or(u32::MAX)).min(buffer)
     }
 

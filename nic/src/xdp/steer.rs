@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, libbpf_sys};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, libbpf_sys::BPF_F_XDP_HAS_FRAGS};
 use spray_wire::Ports;
 use spray_wire::switch_view::addressee;
 
@@ -42,8 +42,8 @@ impl SteerProgram {
     }
 
     /// Loads the program and attaches it to an interface of the calling thread's namespace, as
-    /// [`attach`](super::attach). Where the driver refuses it for frames of one buffer, it supports
-    /// several, which needs Linux 5.18.
+    /// [`attach`](super::attach). If the driver refuses the program, attaches it with support for
+    /// frames of several buffers (Linux 5.18), which a long MTU requires.
     ///
     /// # Errors
     /// The kernel refuses it, or there are more than [`SteerProgram::ADDRESSES`].
@@ -52,13 +52,11 @@ impl SteerProgram {
         if steer.attach(ifindex)? == AttachMode::Native {
             return Ok(steer);
         }
-        if let Ok(mut fragmented) = Self::with_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS, mac, addresses, ports) {
-            // Native and generic mode exclude each other.
-            steer.detach();
-            fragmented.attach(ifindex)?;
-            return Ok(fragmented);
-        }
-        Ok(steer)
+        let Ok(mut fragmented) = Self::with_flags(BPF_F_XDP_HAS_FRAGS, mac, addresses, ports) else { return Ok(steer) };
+        // Native and generic mode exclude each other.
+        steer.detach();
+        fragmented.attach(ifindex)?;
+        Ok(fragmented)
     }
 
     fn with_flags(flags: u32, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {

@@ -20,8 +20,9 @@ pub struct Reps {
     /// `exitFreezingMode`.
     exit_freezing: Time,
     suspicion: Suspicion,
-    /// When the suspect's lost packet was sent, and when its timeout expires.
+    /// When the suspect's lost packet was sent.
     sent_at: Time,
+    /// When the timeout of that packet expires.
     expires_at: Time,
     force: Force,
     settings: Settings,
@@ -99,13 +100,7 @@ impl Reps {
     /// Takes a failed path, over which a packet sent at `sent_at` was lost: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     //= docs/specs/reps.md#REPS-11 ignored failures
-    fn on_failure(
-        &mut self,
-        now: Now<'_>,
-        (ev, sent_at): (Ev, Time),
-        reason: FreezeReason,
-        publisher: &mut dyn Publisher,
-    ) {
+    fn on_failure(&mut self, now: Now<'_>, ev: Ev, sent_at: Time, reason: FreezeReason, publisher: &mut dyn Publisher) {
         //= docs/specs/reps.md#REPS-24 without freezing
         if self.state.is_frozen() || !self.settings.freezing {
             return;
@@ -208,7 +203,7 @@ impl Balancer for Reps {
         }
         if self.suspicion.is_confirmed_by(now, ack) && now.time >= self.expires_at {
             let suspect = self.suspicion.suspect().unwrap_or_default();
-            self.on_failure(now, (suspect, self.sent_at), FreezeReason::Probes, publisher);
+            self.on_failure(now, suspect, self.sent_at, FreezeReason::Probes, publisher);
         }
         if !ack.marked {
             self.on_good_path(now, ack.ev, publisher);
@@ -222,7 +217,7 @@ impl Balancer for Reps {
             if self.settings.failure_signal == FailureSignal::Probes && loss.is_early {
                 self.suspect_path(now, loss);
             } else if self.is_failure(now.path, loss) {
-                self.on_failure(now, (loss.ev, loss.sent_at), FreezeReason::Loss(loss.cause), publisher);
+                self.on_failure(now, loss.ev, loss.sent_at, FreezeReason::Loss(loss.cause), publisher);
             }
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
             self.check_thaw(now, publisher);
@@ -443,10 +438,10 @@ impl Settings {
 
 /// About as long as routing takes to exclude a failed link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
-/// Minimum base RTTs of a freeze, and its minimum length in times that the failure took to detect:
-/// where one path of four or more has failed, exploring after a freeze then costs under 1 % of the
-/// packets.
+/// Minimum base RTTs of a freeze.
 const FREEZING_RTTS: u64 = 128;
+/// Minimum length of a freeze, as a multiple of the time that the failure took to detect: with one
+/// failed path of four or more, exploring after a freeze then costs under 1 % of the packets.
 const FREEZING_DETECTIONS: u64 = 32;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.

@@ -180,8 +180,8 @@ impl XskConfig {
         Ok(())
     }
 
-    /// Checks that a frame holds a packet of this MTU, or is the largest possible: the kernel then
-    /// drops longer frames, which no peer sends.
+    /// Checks that a frame holds a packet of this MTU, or has the largest possible size. Then the
+    /// kernel drops longer frames; peers agree on a payload that fits.
     pub(super) fn check_mtu(&self, mtu: u32) -> Result<(), OpenError> {
         let (needed, capacity) = (mtu.saturating_add(ETHERNET_HEADER), capacity(self));
         if needed <= capacity || self.frame_size == FRAME_SIZES[1] {

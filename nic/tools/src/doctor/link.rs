@@ -1,7 +1,7 @@
 //! The kind and state of an interface.
 
 use spray_nic::net::Support;
-use spray_nic::net::drivers::{VETH_LIMIT, mtu_limit};
+use spray_nic::net::drivers::{mtu_limit, one_buffer_mtu};
 
 use super::change::{Change, Setting};
 use super::check::Check;
@@ -86,8 +86,7 @@ const DEFAULT_MTU: u32 = 1500;
 
 fn mtu(subject: &Subject) -> Check {
     let (mtu, driver) = (subject.interface.mtu, &subject.driver.name);
-    let known = mtu_limit(driver);
-    let limit = known.unwrap_or(VETH_LIMIT);
+    let (known, limit) = (mtu_limit(driver), one_buffer_mtu(driver));
     // Both ends of a veth are on this machine. Between NICs, longer packets may not pass.
     let is_default = mtu == DEFAULT_MTU && driver == "veth";
     if mtu <= limit && !is_default {

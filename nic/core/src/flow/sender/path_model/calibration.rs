@@ -128,15 +128,15 @@ impl Calibration {
         }
         self.round.lost_packets = self.round.lost_packets.saturating_add(1);
         //= docs/specs/calibration.md#CAL-14 random losses
-        let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets, self.is_starting());
-        if !by_chance {
+        let is_random = !trimmed && self.queues.is_random(self.round.lost_packets, self.is_starting());
+        if !is_random {
             self.phase = Phase::Steady;
             self.cross_traffic.on_loss(now, smoothed_ps);
         }
         if !trimmed && !self.cross_traffic.is_loss_based() {
             self.delay_marking.on_loss();
         }
-        !by_chance
+        !is_random
     }
 
     /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.

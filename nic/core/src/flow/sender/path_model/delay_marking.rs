@@ -79,7 +79,7 @@ impl DelayMarking {
         }
     }
 
-    /// Restores the limit: losses are by chance or due to cross traffic.
+    /// Restores the limit: losses are random or due to cross traffic.
     #[cold]
     pub fn give_up(&mut self, now: Time) {
         if let State::Trying(trial) = self.state {

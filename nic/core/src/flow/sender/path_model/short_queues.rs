@@ -1,4 +1,4 @@
-//! Detects short queues, where the window grows faster and losses are by chance (CAL-13 to 15).
+//! Detects short queues, where the window grows faster and losses are random (CAL-13 to 15).
 
 use crate::flow::FIRST_PACKETS;
 
@@ -33,7 +33,7 @@ impl ShortQueues {
 
     /// Whether a loss, the `lost`-th of this round, is random. `is_starting`: during slow start.
     //= docs/specs/calibration.md#CAL-14 random losses
-    pub fn is_by_chance(&self, lost: u32, is_starting: bool) -> bool {
+    pub fn is_random(&self, lost: u32, is_starting: bool) -> bool {
         (is_starting || self.rounds > 0) && lost <= self.packets / CHANCE_PART + 1
     }
 
@@ -68,7 +68,8 @@ const CHANCE_PART: u32 = 32;
 /// Uncongested rounds before the window grows faster, and its growth per acknowledged byte.
 const GROWTH_ROUNDS: u8 = 3;
 const GROWTH_PART: u64 = 16;
-/// The same where the window is far too small, as after a slow start that ended too early.
+/// Uncongested rounds after which the window is far too small, as after a slow start that ended too
+/// early, and its growth per acknowledged byte then.
 const FAST_GROWTH_ROUNDS: u8 = 8;
 const FAST_GROWTH_PART: u64 = 4;
 
@@ -110,13 +111,13 @@ mod tests {
     #[test]
     fn few_losses_while_queues_are_short_count_as_random() {
         //= docs/specs/calibration.md#CAL-14 random losses
-        assert_eq!([0, 1].map(|rounds| after(rounds, QUIET, RTT).is_by_chance(1, false)), [false, true]);
+        assert_eq!([0, 1].map(|rounds| after(rounds, QUIET, RTT).is_random(1, false)), [false, true]);
         for is_starting in [false, true] {
-            assert_eq!([3, 4].map(|lost| after(1, QUIET, RTT).is_by_chance(lost, is_starting)), [true, false]);
+            assert_eq!([3, 4].map(|lost| after(1, QUIET, RTT).is_random(lost, is_starting)), [true, false]);
             // Long queues: losses count except in slow start.
-            assert_eq!(after(2, QUIET, [300 * US, 1_000 * US]).is_by_chance(1, is_starting), is_starting);
+            assert_eq!(after(2, QUIET, [300 * US, 1_000 * US]).is_random(1, is_starting), is_starting);
         }
-        assert_eq!([1, 2].map(|lost| ShortQueues::default().is_by_chance(lost, true)), [true, false]);
+        assert_eq!([1, 2].map(|lost| ShortQueues::default().is_random(lost, true)), [true, false]);
     }
 
     #[test]
